@@ -102,14 +102,6 @@ def label_streams(given: DataFrame | Mapping[str, DataFrame]) -> list[DataFrame]
     return [each.withColumn(STREAM, F.lit(name)) for name, each in by_name.items()]
 
 
-def reads_wall_clocks(streams: Sequence[DataFrame], chosen: Chosen) -> bool:
-    """Return whether times may have no zone: text, or timestamps without one."""
-    named = [chosen.named[name] for name in _TIMES]
-    kinds = [field.dataType for each in streams for field in each.schema if field.name in named]
-    text = chosen.unit == TIMESTAMP and any(isinstance(each, types.StringType) for each in kinds)
-    return text or any(isinstance(each, types.TimestampNTZType) for each in kinds)
-
-
 def union_typed(streams: Sequence[DataFrame], chosen: Chosen) -> DataFrame:
     """Return the rows of all streams with the columns of a history, without arrival numbers.
 

@@ -20,7 +20,7 @@ from spark_impl.runtime.tables import digest_of
 
 BATCH, PLAN, READ = b"straggler.batch", b"straggler.plan", b"straggler.read"
 """Metadata of a file: the micro-batch, a digest of Spark's plan for it, and the rows until then."""
-_REJECTED = r"\d+-(\w+-)?\d+-\d+\.parquet"
+_REJECTED = r"\d+-\w+-\d+-\d+\.parquet"
 _FAULTS = pa.schema([("column", pa.string()), ("reason", pa.string()), ("seq", pa.int64())])
 
 
@@ -30,9 +30,9 @@ class LastFile(NamedTuple):
     number: int = -1
     batch: int = -1
     plan: int = 0
-    """Digest of Spark's plan for the micro-batch, 0 if the file does not say."""
-    read: int | None = None
-    """Rows that Spark has handed in until its end, None if the file does not say."""
+    """Digest of Spark's plan for the micro-batch, 0 before the first one."""
+    read: int = 0
+    """Rows that Spark has handed in until its end."""
     first: int = 0
     """The first arrival number of the file."""
     seq: int = -1
@@ -42,7 +42,7 @@ class LastFile(NamedTuple):
 def find_last(history: Location) -> LastFile:
     """Return the last file of a history; without files, what comes before the first one."""
     files = files_of(history)
-    return last_of(files[-1], read_footer(files[-1])) if files else LastFile(read=0)
+    return last_of(files[-1], read_footer(files[-1])) if files else LastFile()
 
 
 def last_of(file: Location, footer: pq.FileMetaData) -> LastFile:
@@ -52,9 +52,8 @@ def last_of(file: Location, footer: pq.FileMetaData) -> LastFile:
         msg = f"{file} was not written by a landing"
         raise InputProblem(msg)
     bounds = bounds_of(footer, ("seq", "arrival_us"))
-    read = int(kept[READ]) if READ in kept else None
-    noted = int(file.stem), int(kept[BATCH]), int(kept.get(PLAN, 0)), read
-    return LastFile(*noted, *bounds["seq"], bounds["arrival_us"][1])
+    batch, plan, read = (int(kept[name]) for name in (BATCH, PLAN, READ))
+    return LastFile(int(file.stem), batch, plan, read, *bounds["seq"], bounds["arrival_us"][1])
 
 
 def require_same(file: Location, last: LastFile, rows: int) -> None:
@@ -77,7 +76,7 @@ class RejectedList(NamedTuple):
     file: Location
     batch: int
     plan: int
-    """Digest of Spark's plan for the micro-batch, 0 if the file does not say."""
+    """Digest of Spark's plan for the micro-batch."""
     gone: int
     """Number of rows that did not land."""
 
@@ -91,8 +90,8 @@ def rejected_lists(history: Location) -> list[RejectedList]:
     """Return the lists of rejected rows, one for each plan of a micro-batch."""
     found = {}
     for file in (history / "_rejected").children(_REJECTED):
-        batch, *plan, _, gone = file.stem.split("-")
-        digest = int(plan[0], 16) if plan else 0
+        batch, plan, _, gone = file.stem.split("-")
+        digest = int(plan, 16)
         found[batch, digest] = RejectedList(file, int(batch), digest, int(gone))
     return [*found.values()]
 
@@ -108,12 +107,9 @@ def rows_before(
     ``last`` is the last file before it. Lists behind it count if they are of the plans in the
     ``checkpoint`` of the landing, or if it is not known.
     """
-    read = last.read
-    if read is None:  # an earlier version has written the file
-        read = last.seq + 1 + sum(each.gone for each in lists if each.batch <= last.batch)
     behind = [each for each in lists if each.batch > last.batch]
     own = (each for each in behind if digest_of(checkpoint, each.batch) in (0, each.plan))
-    return read + sum(each.gone for each in own if batch is None or each.batch < batch)
+    return last.read + sum(each.gone for each in own if batch is None or each.batch < batch)
 
 
 class Landed(NamedTuple):
@@ -156,6 +152,6 @@ def _own_lists(
     own = []
     for each in lists:
         plan = plans.get(each.batch) or digest_of(checkpoint, each.batch)
-        if not plan or each.plan in (0, plan):
+        if plan in (0, each.plan):
             own.append(each)
     return own

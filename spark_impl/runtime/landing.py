@@ -49,7 +49,6 @@ from spark_impl.runtime.columns import (
     Chosen,
     in_order,
     label_streams,
-    reads_wall_clocks,
     union_typed,
 )
 from spark_impl.runtime.histories import (
@@ -211,8 +210,6 @@ class Landing(Runnable):
             "streams": names,
             "time_unit": time_unit,
         }
-        if reads_wall_clocks(streams, chosen):  # earlier versions took the session's time zone
-            self._settings["time_zone"] = "UTC"
         self._open()
 
     @property

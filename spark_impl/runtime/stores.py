@@ -316,7 +316,6 @@ def require_view(root: Location, word: str = "query") -> View:
     """
     view = look(root)
     if view is None:
-        _refuse_earlier(root)
         msg = f"{root} is not the store of a {word}"
         raise InputProblem(msg)
     return view
@@ -347,18 +346,8 @@ def _require_empty(root: Location, word: str) -> None:
     """Raise :class:`InputProblem` unless a folder holds nothing but what a crash may leave."""
     if not root.exists():
         return
-    _refuse_earlier(root)
     if not root.is_folder() or any(each.name != "_delta_log" for each in root.children()):
         msg = f"{root} is neither an empty folder nor the store of a {word}"
-        raise InputProblem(msg)
-
-
-def _refuse_earlier(root: Location) -> None:
-    if (root / "query.json").exists():
-        msg = (
-            f"{root} is a store of an earlier version of Straggler, which was no Delta table:"
-            " begin a new store, or read this one with the version that wrote it"
-        )
         raise InputProblem(msg)
 
 

@@ -43,7 +43,7 @@ TABLES = {
 BLOCK = pa.schema([("worker", pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
 """Rows of the files in ``control``, behind the grouping columns."""
 _USUAL = {item.name: item.default for item in fields(ScriptConfig) if item.default is not MISSING}
-"""Settings that a store may omit."""
+"""Settings that a configuration leaves out if they have their defaults."""
 
 
 @dataclass(frozen=True, slots=True)

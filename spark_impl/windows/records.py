@@ -198,7 +198,7 @@ def state_from_bytes(empty: Memory, data: bytes) -> TaskState:
 
     def next_array(dtype: "np.dtype[np.void]") -> Records:
         nonlocal offset
-        size, start = next(sizes, 0), offset  # a state of an earlier version lacks later arrays
+        size, start = next(sizes), offset
         offset += size * dtype.itemsize
         return np.frombuffer(data, dtype, size, start)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from spark_impl.runtime import histories, numbering
 from spark_impl.runtime.columns import FAULT, FAULTS
 from spark_impl.runtime.histories import COLUMNS, file_of, files_below, numbers, open_piece
-from spark_impl.runtime.landed_files import BATCH, LastFile, find_last
+from spark_impl.runtime.landed_files import BATCH, PLAN, LastFile, find_last
 from spark_impl.runtime.storage import InputProblem, Location, locate
 
 SCHEMA = pa.schema({"seq": pa.int64(), "key": pa.string()})
@@ -180,7 +180,7 @@ def written_by(
 ) -> dict[str, Path]:
     """Let the task of a micro-batch write; return its files by table."""
     rows = [batch_of(part, given_rows.is_identified) for part in given_rows.parts]
-    schema = LANDED.with_metadata({BATCH: str(batch)})
+    schema = LANDED.with_metadata({BATCH: str(batch), PLAN: "0"})
     scratch = history / "_scratch"
     scratch.remove()
     since = (last.seq + 1, last.arrival_us)

@@ -285,12 +285,9 @@ def test_a_half_made_table_can_be_made(tmp_path: Path) -> None:
     assert make(tmp_path / "s").at().view.last == -1
 
 
-@pytest.mark.parametrize("name", ["thesis.txt", "query.json", "kind=result"])
+@pytest.mark.parametrize("name", ["thesis.txt", "kind=result"])
 def test_other_folders_are_no_stores(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
-    sentence = (
-        "a store of an earlier version" if name == "query.json" else "neither an empty folder"
-    )
-    with pytest.raises(InputProblem, match=sentence):
+    with pytest.raises(InputProblem, match="neither an empty folder"):
         make(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == [name]
