@@ -2,11 +2,8 @@
 
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join.answers import (
-    EpochLoad,
     Progress,
-    Snapshot,
     complete_until,
-    load,
     pending,
     progress,
     rejected,
@@ -18,6 +15,7 @@ from spark_impl.join.in_process import run_in_process
 from spark_impl.join.inputs import from_history
 from spark_impl.join.query import ChainJoin, ChainStream, one_time
 from spark_impl.join.stage import ChainProblem
+from spark_impl.join.store import Commit
 from spark_impl.join.system import make_system, run_workloads
 from spark_impl.runtime.accounts import Ledger, ledger
 
@@ -25,15 +23,13 @@ __all__ = [
     "ChainJoin",
     "ChainProblem",
     "ChainStream",
-    "EpochLoad",
+    "Commit",
     "Ledger",
     "LoadRules",
     "Progress",
-    "Snapshot",
     "complete_until",
     "from_history",
     "ledger",
-    "load",
     "make_system",
     "one_time",
     "pending",

@@ -1,20 +1,17 @@
-"""Results, snapshots, load and progress of a chain, read from its store."""
+"""Results, epochs and progress of a chain, read from its store."""
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_SHED, STREAMS, Decision
-from model.vocabulary.join_load import Measured
+from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_SHED, STREAMS
 from spark_impl.join.checkpoint import decode_state
-from spark_impl.join.control import mean_utilisation, share_of, utilisations
-from spark_impl.join.matching import Counts, to_arrow
-from spark_impl.join.store import MATCHES, REJECTED, STATE, ChainStore, load_store
+from spark_impl.join.matching import to_arrow
+from spark_impl.join.store import MATCHES, REJECTED, STATE, ChainStore, Commit, load_store
 from spark_impl.runtime.accounts import rows_of_batch
 from spark_impl.runtime.queries import frame_of, read_table
 from spark_impl.runtime.storage import Address, InputProblem
@@ -23,26 +20,6 @@ from spark_impl.runtime.waiting import ROW, unread
 
 AWAITED = "it may still meet a partner"
 _WAITING = pa.schema([("stream", pa.string()), *ROW, ("reason", pa.string())])
-
-
-class Snapshot(NamedTuple):
-    """A committed epoch, and what the chain held after it."""
-
-    epoch: int
-    committed_us: int
-    """Wall-clock time on the driver, since 1970."""
-    workers: int
-    matches: Mapping[str, int]
-    """Number of pairs found in this epoch, by query."""
-    rejected: int
-    """Number of rejected arrivals of this epoch."""
-    reasons: Mapping[str, int]
-    """Number of rejected arrivals of this epoch, by reason."""
-    admitted: Counts
-    """Number of tuples admitted in this epoch, by stream."""
-    held: Counts
-    """Number of tuples that the workers held afterwards, by stream."""
-    flush: bool
 
 
 def results(spark: SparkSession, store: Address, through_epoch: int | None = None) -> DataFrame:
@@ -57,72 +34,12 @@ def results(spark: SparkSession, store: Address, through_epoch: int | None = Non
     return read_epochs(spark, place, MATCHES, 0, last)
 
 
-def snapshots(store: Address) -> tuple[Snapshot, ...]:
+def snapshots(store: Address) -> tuple[Commit, ...]:
     """Return the committed epochs of a chain, in order.
 
     Raise :class:`InputProblem` if ``store`` is not the store of a chain.
     """
-    place = load_store(store)
-    commits = place.commits()
-    counts = [Counts(0, 0), *(done.admitted for done in commits)]
-    new = [Counts(after.r - before.r, after.s - before.s) for before, after in pairwise(counts)]
-    return tuple(
-        Snapshot(
-            done.epoch,
-            done.committed_us,
-            done.config.workers,
-            done.matches,
-            sum(done.reasons.values()),
-            done.reasons,
-            admitted,
-            done.held,
-            done.flush,
-        )
-        for done, admitted in zip(commits, new, strict=True)
-    )
-
-
-class EpochLoad(NamedTuple):
-    """An epoch of a chain that follows its load."""
-
-    epoch: int
-    workers: int
-    block_size: int
-    share: float
-    """Share of the arrivals that this epoch shed."""
-    measured: Measured
-    utilisations: tuple[float, ...]
-    """Utilisation of every worker."""
-    tau: float
-    """Mean utilisation."""
-    smoothed: float
-    """Mean utilisation, smoothed over the epochs."""
-    decision: Decision
-    """The decision for the next epoch."""
-
-
-def load(store: Address) -> tuple[EpochLoad, ...]:
-    """Return the measurements and decisions of the committed epochs of a chain, in order.
-
-    Flushes are left out, and epochs that ran without ``load``. Raise :class:`InputProblem` if
-    ``store`` is not the store of a chain.
-    """
-    place = load_store(store)
-    return tuple(
-        EpochLoad(
-            done.epoch,
-            done.config.workers,
-            done.config.block_size,
-            share_of(done.config),
-            done.load.measured,
-            utilisations(done.load.measured),
-            mean_utilisation(done.load.measured),
-            done.load.state.smoothed,
-            done.load.decision,
-        )
-        for done in place.commits()
-        if done.load is not None
-    )
+    return tuple(load_store(store).commits())
 
 
 def rejected(spark: SparkSession, store: Address) -> DataFrame:

@@ -47,11 +47,6 @@ def decide(rules: LoadRules, state: LoadState, measured: Measured) -> tuple[Load
     return after, Decision(measured.epoch + 1, workers, block_size, share)
 
 
-def utilisations(measured: Measured) -> tuple[float, ...]:
-    """Return the utilisation of every worker, 0 to 1."""
-    return tuple(min(each / measured.elapsed_us, 1.0) for each in measured.busy_us)
-
-
 def mean_utilisation(measured: Measured) -> float:
     """Return tau, the mean utilisation of the workers, computed with a single rounding."""
     elapsed_us = measured.elapsed_us

@@ -371,7 +371,7 @@ def open_join(spark: SparkSession, room: str, disk: Path, workers: int) -> Opene
         store = disk / "store"
         refused = join.rejected(spark, store).where(F.col("reason") == REASON_SHED)
         shed = refused.select("stream", "seq").collect() if follows else []
-        workers = [each.workers for each in join.snapshots(store)]
+        workers = [each.config.workers for each in join.snapshots(store)]
         return {
             "resizes": sum(left != right for left, right in pairwise(workers)),
             "rows": [list(row) for row in join.results(spark, store).select(*columns).collect()],

@@ -22,12 +22,13 @@ from spark_impl.join import (
     ChainJoin,
     ChainProblem,
     ledger,
-    load,
     pending,
     results,
     shed,
+    snapshots,
 )
 from spark_impl.join.chain import Chain
+from spark_impl.join.control import share_of
 from spark_impl.join.system import read_trace, rows_of
 from spark_impl.join.task import Options
 from spark_impl.runtime.limits import Limits
@@ -53,10 +54,11 @@ def test_real_measurements_reach_the_controller(spark: SparkSession, tmp_path: P
     chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path, load=eager)
     for events in case.batches():
         chain.advance(rows_of(spark, events))
-    first, second = load(tmp_path)
-    assert (first.workers, second.workers) == (1, 3)
-    assert 0 < second.share < 1
-    assert second.measured.elapsed_us > max(second.measured.busy_us) > 0
+    first, second = snapshots(tmp_path)
+    assert (first.config.workers, second.config.workers) == (1, 3)
+    assert 0 < share_of(second.config) < 1
+    assert second.load is not None
+    assert second.load.measured.elapsed_us > max(second.load.measured.busy_us) > 0
     slow = Chain(
         spark,
         JoinConfig.from_json(case.config),
