@@ -5,18 +5,16 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from datetime import timedelta
 from functools import partial
 from io import FileIO
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import Progress, TaskID, TextColumn
+from rich.progress import TimeRemainingColumn
 
 from sim.sweep.engine import Ended, Event, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import EFFORTS, Experiment
-from sim.sweep.forecast import TIMES
 from sim.sweep.jobs import cores, run_on_processes
 from sim.sweep.reading import catalogue, change_settings, find, find_file, load
 from sim.sweep.results import Results, record_of
@@ -121,7 +119,7 @@ def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
     refuse_unmakable("--out", folder / RUNS)
     if folder.is_dir():
         results = [f"{name}-{effort}{kind}" for name in names for kind in (".parquet", ".json")]
-        for each in (*results, TIMES):
+        for each in results:
             refuse_unwritable("--out", folder / each)
 
 
@@ -177,8 +175,8 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
             # Without a buffer, closing the file has nothing left to write and cannot fail.
             target = sys.stdout.fileno() if events == STDIO else events
             log = stack.enter_context(FileIO(target, "w", closefd=events != STDIO))
-        progress = stack.enter_context(render.progress(TextColumn("{task.fields[left]}")))
-        task = progress.add_task("sweeping", left="")
+        progress = stack.enter_context(render.progress(TimeRemainingColumn()))
+        task = progress.add_task("sweeping")
         for event in stack.enter_context(closing(sweep.events())):
             _write_event(log, event)
             match event:
@@ -186,9 +184,9 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
                     render.print_lines(progress.console, [output.describe_start(event)])
                     progress.update(task, total=event.jobs)
                 case JobFinished():
-                    _advance(progress, task, event)
+                    progress.update(task, description=event.experiment, advance=1)
                 case JobFailed():
-                    _advance(progress, task, event)
+                    progress.update(task, description=event.experiment, advance=1)
                     render.print_lines(progress.console, output.describe_failures(event.failed))
                 case Judged():
                     found.append(event.results)
@@ -197,11 +195,6 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
                     asked = [experiment.name for experiment in sweep.experiments]
                     return sorted(found, key=lambda each: asked.index(each.experiment.name)), event
     raise AssertionError("a sweep ends with the event that says so")
-
-
-def _advance(progress: Progress, task: TaskID, event: JobFinished | JobFailed) -> None:
-    left = f"{timedelta(seconds=round(event.left_s))} left"
-    progress.update(task, description=event.experiment, advance=1, left=left)
 
 
 def write(results: Results, folder: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_sweep_leaves_its_documented_files(straggler: Straggler, tmp_path: Pat
     expected = sweep_here(tmp_path / "here", tmp_path / "small.toml")
     folder = tmp_path / "sweeps"
     assert {path.name for path in folder.iterdir()} == {
-        *("small-quick.parquet", "small-quick.json", "runs", "times.jsonl")
+        *("small-quick.parquet", "small-quick.json", "runs")
     }
     table = pq.read_table(folder / "small-quick.parquet")
     assert table.to_pydict() == expected.columns
@@ -66,8 +66,6 @@ def test_a_sweep_leaves_its_documented_files(straggler: Straggler, tmp_path: Pat
     assert kinds == ["started", *["run finished"] * 8, "judged", "ended"]
     suite = ElementTree.parse("junit.xml").getroot()[0]
     assert [suite.attrib[each] for each in ("name", "tests", "failures")] == ["small", "1", "0"]
-    times = [json.loads(line) for line in (folder / "times.jsonl").read_text().splitlines()]
-    assert all(each["seconds"] > 0 and each["peak_mb"] > 1 for each in times)
 
 
 @pytest.mark.usefixtures("in_one_process")
