@@ -1,17 +1,11 @@
-"""Tables and figures of docs/grouping-guide.md.
-
-``python -m straggler.rooms.grouping.guide [FOLDER]`` simulates, prints the tables, and draws the
-figures into the folder.
-"""
+"""Tables of docs/grouping-guide.md: ``python -m straggler.rooms.grouping.guide`` prints them."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 
 from model.vocabulary.grouping import POLICIES
 from sim.grouping import experiments
-from sim.grouping.experiments import Sweep, plot_sweep
 from sim.grouping.settings import TIMES
 from straggler.cli.render import markdown
 
@@ -22,14 +16,10 @@ def simulated() -> Figures:
     """Return the figures of all experiments."""
     found = (
         experiments.sides(experiments.policies()),
-        experiments.rho_over_instances(),
-        experiments.throughput_over_speeds(),
         experiments.rho_over_windows(),
         experiments.rho_over_senders(),
         experiments.swap(),
         experiments.propagation(),
-        experiments.tag_against_dag(),
-        experiments.tag_against_nag(),
     )
     return dict(chain.from_iterable(found))
 
@@ -115,83 +105,8 @@ def propagation(figures: Figures) -> list[str]:
     return _table(("propagation", "throughput", "rho"), rows)
 
 
-# ------------------------------------------------------------------------------- published claims
-
-
-def against_dag(figures: Figures) -> list[str]:
-    """Return the lines of the table of throughput against ``dag``."""
-    header = ("mean / least speed", "Zipf", *(f"alpha {alpha:g}" for alpha in experiments.ALPHAS))
-    rows = []
-    for spread in experiments.SPREADS:
-        for exponent in experiments.EXPONENTS:
-            start = f"tag/dag, spread {spread:g}, zipf {exponent:g}"
-            more = [
-                _advantage(figures[f"{start}, alpha {alpha:g}"]) for alpha in experiments.ALPHAS
-            ]
-            rows.append((f"{spread:g}", f"{exponent:g}", *more))
-    return _table(header, rows)
-
-
-def against_nag(figures: Figures) -> list[str]:
-    """Return the lines of the table of latency against the stand-ins for ``nag``."""
-    header = ("instances", "load", *(f"`{each}`" for each in experiments.STAND_INS))
-    rows = []
-    for place in experiments.PLACES:
-        for load in experiments.LOADS:
-            more = [
-                _advantage(figures[f"tag/{each}, {place}, load {load:g}"], less=0.0)
-                for each in experiments.STAND_INS
-            ]
-            rows.append((place, f"{load:.0%}", *more))
-    return _table(header, rows)
-
-
-def _advantage(figure: float | str, less: float = 1.0) -> str:
-    return figure if isinstance(figure, str) else f"{figure - less:+.0%}"
-
-
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return markdown(dict.fromkeys(header, ""), rows).splitlines()
-
-
-# ---------------------------------------------------------------------------------------- figures
-
-
-def over_instances(figures: Figures) -> Sweep:
-    """Return the figure of rho, by number of instances."""
-    return Sweep(
-        "rho where the second half of the instances is ten times slower (Zipf 0.5), simulated",
-        "instances",
-        "rho",
-        experiments.INSTANCES,
-        {
-            policy: [float(figures[f"rho, n {n}: {policy}"]) for n in experiments.INSTANCES]
-            for policy in experiments.BY_SIZE
-        },
-    )
-
-
-def over_speeds(figures: Figures) -> Sweep:
-    """Return the figure of throughput, by ratio of speeds."""
-    return Sweep(
-        "Throughput of 12 instances, every second one slower (Zipf 0.5), simulated",
-        "times slower",
-        "% of a fluid's",
-        experiments.SLOWER,
-        {
-            policy: [
-                100 * float(figures[f"share, {slower:g}x: {policy}"])
-                for slower in experiments.SLOWER
-            ]
-            for policy in experiments.BY_SPEED
-        },
-    )
-
-
-PLOTS: Mapping[str, Callable[[Figures], Sweep]] = {
-    "grouping-instances.svg": over_instances,
-    "grouping-speeds.svg": over_speeds,
-}
 
 
 def tables(figures: Figures) -> Iterator[list[str]]:
@@ -201,18 +116,8 @@ def tables(figures: Figures) -> Iterator[list[str]]:
     yield senders(figures)
     yield swap(figures)
     yield propagation(figures)
-    yield against_dag(figures)
-    yield against_nag(figures)
-
-
-def _show(*folders: str) -> None:
-    figures = simulated()
-    for lines in tables(figures):
-        sys.stdout.write("\n".join([*lines, "", ""]))
-    for folder in folders:
-        for name, sweep in PLOTS.items():
-            plot_sweep(sweep(figures), Path(folder) / name)
 
 
 if __name__ == "__main__":
-    _show(*sys.argv[1:])
+    for lines in tables(simulated()):
+        sys.stdout.write("\n".join([*lines, "", ""]))
