@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeAlias
 from model.checking.claims import Outcome, worst
 from model.vocabulary.settings import JsonObject
 from sim.sweep.experiment import Experiment
-from sim.sweep.forecast import Forecast, known_times, longest_first
 from sim.sweep.jobs import Done, Figure, Job, Mapper, jobs_of
 from sim.sweep.judging import findings
 from sim.sweep.results import Failed, Results, problems_of, record_of, table_of
@@ -51,18 +50,14 @@ class JobFinished(NamedTuple):
     addresses: tuple[str, ...]
     seed: int
     seconds: float
-    peak_mb: float
-    left_s: float
-    """Estimated time until the sweep ends."""
 
 
 class JobFailed(NamedTuple):
-    """A job failed: its experiment, the failed runs, and the time left."""
+    """A job failed: its experiment, the failed runs, and the time it took."""
 
     experiment: str
     failed: tuple[Failed, ...]
     seconds: float
-    left_s: float
 
 
 class Judged(NamedTuple):
@@ -105,7 +100,6 @@ def as_record(event: Event) -> JsonObject:
                 "experiment": event.experiment,
                 "runs": runs,
                 "seconds": event.seconds,
-                "left_s": event.left_s,
             }
         case Judged():
             record = record_of(event.results)
@@ -157,8 +151,7 @@ class Sweep:
         """Sweep, and yield each event when it happens."""
         began_s = perf_counter()
         tasks = [self._task(experiment) for experiment in self.experiments]
-        known = known_times(self.store.folder)
-        jobs = longest_first(self._jobs(tasks), known)
+        jobs = list(self._jobs(tasks))
         addresses = {run.address for task in tasks for run in task.runs}
         still_open = {address for task in tasks for address in task.open}
         damaged = [] if self.is_fresh else filter(self.store.is_damaged, sorted(still_open))
@@ -172,7 +165,7 @@ class Sweep:
             len(jobs),
         )
         outcomes = []
-        for event in self._work(tasks, jobs, Forecast(jobs, known)):
+        for event in self._work(tasks, jobs):
             if isinstance(event, Judged):
                 outcomes.append(event.results.outcome)
             yield event
@@ -201,16 +194,11 @@ class Sweep:
             yield from jobs_of(task.experiment, runs)
             taken |= wanted
 
-    def _work(
-        self, tasks: Sequence[_Task], jobs: Sequence[Job], forecast: Forecast
-    ) -> Iterator[Event]:
+    def _work(self, tasks: Sequence[_Task], jobs: Sequence[Job]) -> Iterator[Event]:
         """Run jobs; yield an event for each job, and one for each experiment that is complete."""
-        began_s = perf_counter()
         waiting = list(tasks)
         yield from self._judge_complete(waiting)
         for done in self.mapper(jobs) if jobs else ():
-            forecast.note(done)
-            left_s = forecast.left_s(perf_counter() - began_s)
             if not done.error:
                 self.store.keep(done)
             for task in waiting:
@@ -219,10 +207,9 @@ class Sweep:
             if done.error:
                 (owner,) = [each for each in waiting if each.experiment.name == job.experiment]
                 failed = _failed(owner, job.addresses)
-                yield JobFailed(job.experiment, failed, done.seconds, left_s)
+                yield JobFailed(job.experiment, failed, done.seconds)
             else:
-                numbers = (done.seconds, done.peak_mb, left_s)
-                yield JobFinished(job.experiment, job.addresses, job.seed, *numbers)
+                yield JobFinished(job.experiment, job.addresses, job.seed, done.seconds)
             yield from self._judge_complete(waiting)
 
     def _judge_complete(self, waiting: list[_Task]) -> Iterator[Judged]:

@@ -20,7 +20,7 @@ COLUMNS = ("experiment", "effort", "run", "seed")
 
 _KEYS = (
     *("says", "measure", "verdict", "assumptions", "where", "over", "compare", "as"),
-    *("at_least", "at_most", "near", "tolerance", "along", "goes", "cells", "only"),
+    *("at_least", "at_most", "near", "tolerance", "along", "goes", "only"),
 )
 _BOUNDS = ("at_least", "at_most", "near")
 OTHERS = "*"
@@ -60,7 +60,6 @@ def expectation_of(
         at_most=at_most,
         along=along,
         is_rising=is_rising,
-        is_some=table.word("cells", ("all", "some"), "all") == "some",
         only=only,
     )
 

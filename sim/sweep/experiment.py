@@ -94,8 +94,6 @@ class Expectation(NamedTuple):
     along: str = ""
     """Factor along which the measure rises or falls; empty: it has bounds instead."""
     is_rising: bool = True
-    is_some: bool = False
-    """Whether one cell that is as expected is enough."""
     only: str = ""
     """The only effort in which the expectation is judged; empty: both."""
 

@@ -63,8 +63,6 @@ class Done(NamedTuple):
     error: str
     """A sentence without a full stop; empty if the job succeeded."""
     seconds: float
-    peak_mb: float
-    """Peak memory of the process so far."""
 
 
 Mapper: TypeAlias = Callable[[Sequence[Job]], Iterable[Done]]
@@ -124,7 +122,7 @@ def perform(job: Job) -> Done:
         error = str(refused)
     except Exception as mistake:
         error = f"{type(mistake).__name__}: {mistake}"
-    return Done(job, figures, " ".join(error.split()), perf_counter() - began_s, _peak_mb())
+    return Done(job, figures, " ".join(error.split()), perf_counter() - began_s)
 
 
 def _measured(job: Job) -> Sequence[Figures]:
@@ -148,14 +146,6 @@ def _plain(figures: Figures) -> Iterator[tuple[str, Figure]]:
         else:
             msg = f"the figure {name} is {figure!r}; it must be a finite number or a text"
             raise ValueError(msg)
-
-
-def _peak_mb() -> float:
-    with suppress(ImportError):
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return 0.0
 
 
 # -------------------------------------------------------------------------------- processes
@@ -189,7 +179,7 @@ def run_on_processes(
                 done = _received(pipe, job)
                 if done is None:
                     process.join()
-                    yield Done(job, (), f"{ENDED} (exit code {process.exitcode})", 0.0, 0.0)
+                    yield Done(job, (), f"{ENDED} (exit code {process.exitcode})", 0.0)
                     continue
                 if waiting:
                     busy[pipe] = _give(pipe, process, waiting.popleft())

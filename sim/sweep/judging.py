@@ -5,7 +5,6 @@ Rules of this file:
 * Levels are compared seed by seed: all levels of one seed met the same arrivals.
 * An interval that contains a bound decides nothing.
 * A missing value makes its cell undetermined, never better or worse.
-* If one cell of many is enough, each cell gets its share of the error (Bonferroni's correction).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from itertools import pairwise, product
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
-from model.checking.claims import Outcome
+from model.checking.claims import Outcome, worst
 from sim.sweep.experiment import Comparison, Expectation, Experiment, Factor, Label
 from sim.sweep.jobs import Figure
 from sim.sweep.statistics import Interval, mean_interval
@@ -114,17 +113,7 @@ def _mean(values: Iterable[Figure]) -> float | None:
 def judge(expectation: Expectation, grid: MeasuredGrid) -> Finding:
     """Judge one expectation."""
     cells = tuple(_cells(expectation, grid))
-    if expectation.is_some:
-        shared = 1 - (1 - grid.confidence) / len(cells)
-        cells = tuple(_cells(expectation, grid._replace(confidence=shared)))
-    outcomes = [cell.outcome for cell in cells]
-    first, last = Outcome.BROKEN, Outcome.HOLDS
-    if expectation.is_some:
-        first, last = last, first
-    if first in outcomes:
-        outcome = first
-    else:
-        outcome = last if set(outcomes) == {last} else Outcome.UNDETERMINED
+    outcome = worst([cell.outcome for cell in cells])
     return Finding(expectation, outcome, cells, _sentence(expectation, outcome, cells))
 
 

@@ -37,29 +37,9 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95) -> Interval:
     Raise ``ValueError`` for fewer than two samples.
     """
     values: NDArray[np.float64] = np.asarray(samples, dtype=np.float64)
-    _require_confidence(confidence)
+    require(0 < confidence < 1, "confidence", confidence, "between 0 and 1, both excluded")
     require(len(values) >= 2, "the number of samples", len(values), "at least 2")
     centre = float(values.mean())
     quantile = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
     half = quantile * float(values.std(ddof=1)) / sqrt(len(values))
     return Interval(centre, centre - half, centre + half, confidence)
-
-
-def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """Return exact limits of a probability; they cover it at least as often as ``confidence`` says.
-
-    Source: C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated
-    in the case of the binomial", Biometrika 26(4), 1934.
-    """
-    _require_confidence(confidence)
-    require(trials > 0, "trials", trials, "above 0")
-    require(0 <= successes <= trials, "successes", successes, f"between 0 and {trials}")
-    tail = (1 - confidence) / 2
-    failures = trials - successes
-    low = float(stats.beta.ppf(tail, successes, failures + 1)) if successes else 0.0
-    high = float(stats.beta.isf(tail, successes + 1, failures)) if failures else 1.0
-    return Interval(successes / trials, low, high, confidence)
-
-
-def _require_confidence(confidence: float) -> None:
-    require(0 < confidence < 1, "confidence", confidence, "between 0 and 1, both excluded")

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from model.vocabulary.settings import JsonObject
-from sim.sweep.forecast import TIMES, time_of
 from sim.sweep.jobs import Done, Figure
 
 RUNS = "runs"
@@ -45,7 +44,7 @@ class Store(NamedTuple):
         return self.read(address) is None and self._path(address).exists()
 
     def keep(self, done: Done) -> None:
-        """Write the runs of a job and its time; raise :class:`WriteFailed` if that fails."""
+        """Write the runs of a job; raise :class:`WriteFailed` if that fails."""
         job = done.job
         for number, figures in enumerate(done.figures):
             own = {job.fan: job.values[number]} if job.fan else {}
@@ -59,9 +58,6 @@ class Store(NamedTuple):
             address = job.addresses[number]
             record["digest"] = _digest(address, record)
             write_atomically(self._path(address), json.dumps(record) + "\n")
-        times = self.folder / TIMES
-        with wrap_os_errors(times), times.open("a", encoding="utf-8") as out:
-            out.write(json.dumps(time_of(done)) + "\n")
 
     def _path(self, address: str) -> Path:
         return self.folder / RUNS / f"{address}.json"

@@ -18,7 +18,6 @@ import re
 import site
 import sys
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -39,8 +38,8 @@ _PROGRAM = re.compile(r'Cannot run program "([^"]*)": error=\d+, ([^\n]+)')
 _NO_WORKER = "Error from python worker"
 
 
-def archive(shipped: Sequence[str] = SHIPPED) -> bytes:
-    """Return a zip of some of our files and folders, with the same bytes for the same sources.
+def archive() -> bytes:
+    """Return a zip of what jobs import, with the same bytes for the same sources.
 
     If our packages were imported from an archive, return that whole archive.
     """
@@ -48,7 +47,7 @@ def archive(shipped: Sequence[str] = SHIPPED) -> bytes:
         return ROOT.read_bytes()
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as out:
-        for path in (ROOT / name for name in shipped):
+        for path in (ROOT / name for name in SHIPPED):
             for source in [path] if path.is_file() else sorted(path.rglob("*.py")):
                 entry = zipfile.ZipInfo(source.relative_to(ROOT).as_posix(), _DATE)
                 out.writestr(entry, source.read_bytes(), zipfile.ZIP_DEFLATED)

@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -69,14 +69,12 @@ def session(
     master: str | None = None,
     *,
     long_running: bool = False,
-    shipped: Sequence[str] = packages.SHIPPED,
     **options: str,
 ) -> Iterator[SparkSession]:
     """Yield a session on ``master`` (default ``local[2]``); stop it and clean up at the end.
 
     Java compiles for a quick start, or with ``long_running`` for the highest speed after minutes.
-    ``shipped`` are the files and folders that Python workers import, relative to the folder of the
-    packages. ``options`` are Spark settings with ``__`` for the dots:
+    ``options`` are Spark settings with ``__`` for the dots:
     ``spark__sql__ansi__enabled="false"``. Raises :class:`EnvironmentProblem` if Java is missing or
     too old.
     """
@@ -96,7 +94,7 @@ def session(
                 try:
                     if interrupts:
                         raise KeyboardInterrupt
-                    _ship(spark.sparkContext, scratch / "straggler.zip", shipped)
+                    _ship(spark.sparkContext, scratch / "straggler.zip")
                     yield spark
                 finally:
                     _stop(spark)
@@ -232,11 +230,11 @@ def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, st
     return settings
 
 
-def _ship(context: SparkContext, target: Path, shipped: Sequence[str]) -> None:
+def _ship(context: SparkContext, target: Path) -> None:
     """Let all Python workers import our packages, which need not be installed there."""
     packages.prepare_workers(context)
     if str(context.master).partition("[")[0] != "local":
-        target.write_bytes(packages.archive(shipped))
+        target.write_bytes(packages.archive())
         context.addPyFile(str(target))
 
 

@@ -3,21 +3,19 @@
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from io import FileIO
 from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import Progress, TaskID, TextColumn
+from rich.progress import TimeRemainingColumn
 
 from sim.sweep.engine import Ended, Event, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import EFFORTS, Experiment
-from sim.sweep.forecast import TIMES
-from sim.sweep.jobs import Mapper, cores, run_on_processes
+from sim.sweep.jobs import cores, run_on_processes
 from sim.sweep.reading import catalogue, change_settings, find, find_file, load
 from sim.sweep.results import Results, record_of
 from sim.sweep.store import RUNS, Store, WriteFailed, as_json, wrap_os_errors, write_atomically
@@ -36,7 +34,6 @@ examples:
   straggler sweep                              the whole catalogue, quick
   straggler sweep grouping-speeds --full       one experiment, in full
   straggler sweep mine.toml --jobs 4           your own experiment, in four processes
-  straggler sweep --on local[4]                on Spark; any master will do
   straggler sweep --list                       lists the catalogue
   straggler sweep --show grouping-speeds       shows the file of an experiment
   straggler sweep grouping-speeds --set tuples=9000 --seeds 1,2,3 --out mine
@@ -46,7 +43,6 @@ resumes. docs/sweeps.md describes experiment files and results.
 """
 
 SEEDS_MAX = 1_000
-PROCESSES = "processes"
 FOLDER = Path("sweeps")
 
 
@@ -59,8 +55,7 @@ def make_command(summary: str) -> Command:
         click.Argument(["experiments"], nargs=-1, help=experiments, metavar="[NAME|FILE.toml]..."),
         Option("--quick", "run the part that files call quick (unless --full)", is_flag=True),
         Option("--full", "run the part that files call full", is_flag=True),
-        Option("--on", "Spark master to run on (processes)", default=PROCESSES, metavar="MASTER"),
-        Option("--jobs", "number of parallel jobs (one per core)", type=int, metavar="N"),
+        Option("--jobs", "number of processes (one per core)", type=int, metavar="N"),
         Option("--seed", "first seed (0)", type=int, default=0, metavar="N"),
         Option("--seeds", "seeds instead of those that files ask for", metavar="N,N,..."),
         Option("--set", settings, multiple=True, metavar="KEY=VALUE"),
@@ -93,26 +88,25 @@ def run(args: Arguments) -> int:
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
     _refuse_results(args.out, [each.name for each in experiments.values()], effort)
-    with _mapper(args.on, args.jobs) as mapper:
-        args.out.mkdir(parents=True, exist_ok=True)
-        sweep = Sweep(
-            list(experiments.values()),
-            effort,
-            Store(args.out),
-            mapper,
-            args.seed,
-            args.fresh,
-            {each.name: name for name, each in experiments.items()},
-            seeds,
-            " ".join(f"--set {shlex.quote(f'{key}={text}')}" for key, text in settings.items()),
-        )
-        try:
-            found, end = _swept(sweep, out, args.json)
-            if args.junit is not None:
-                write_output(args.junit, output.write_junit(found))
-        except (WriteFailed, UsageError) as error:
-            kept = "stored runs are kept, and the same command resumes the sweep"
-            raise UsageError(f"{error}; {kept}") from error
+    args.out.mkdir(parents=True, exist_ok=True)
+    sweep = Sweep(
+        list(experiments.values()),
+        effort,
+        Store(args.out),
+        partial(run_on_processes, processes=args.jobs or cores()),
+        args.seed,
+        args.fresh,
+        {each.name: name for name, each in experiments.items()},
+        seeds,
+        " ".join(f"--set {shlex.quote(f'{key}={text}')}" for key, text in settings.items()),
+    )
+    try:
+        found, end = _swept(sweep, out, args.json)
+        if args.junit is not None:
+            write_output(args.junit, output.write_junit(found))
+    except (WriteFailed, UsageError) as error:
+        kept = "stored runs are kept, and the same command resumes the sweep"
+        raise UsageError(f"{error}; {kept}") from error
     out.print(output.table(found))
     render.print_lines(out, ["", *output.remarks(found)])
     render.print_lines(out, [output.describe_end(found, end, str(args.out))])
@@ -125,7 +119,7 @@ def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
     refuse_unmakable("--out", folder / RUNS)
     if folder.is_dir():
         results = [f"{name}-{effort}{kind}" for name in names for kind in (".parquet", ".json")]
-        for each in (*results, TIMES):
+        for each in results:
             refuse_unwritable("--out", folder / each)
 
 
@@ -172,18 +166,6 @@ def _experiments(asked: Sequence[str], settings: Mapping[str, str]) -> dict[str,
     return found
 
 
-@contextmanager
-def _mapper(place: str, jobs: int | None) -> Iterator[Mapper]:
-    if place == PROCESSES:
-        yield partial(run_on_processes, processes=jobs or cores())
-        return
-    # Imported here because it takes a second that other sweeps do not need.
-    from straggler.sweeps.on_spark import AT_ONCE, on_spark
-
-    with on_spark(place, jobs or AT_ONCE) as mapper:
-        yield mapper
-
-
 def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Results], Ended]:
     """Sweep and write each event at once; return the results and the last event."""
     found: list[Results] = []
@@ -193,8 +175,8 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
             # Without a buffer, closing the file has nothing left to write and cannot fail.
             target = sys.stdout.fileno() if events == STDIO else events
             log = stack.enter_context(FileIO(target, "w", closefd=events != STDIO))
-        progress = stack.enter_context(render.progress(TextColumn("{task.fields[left]}")))
-        task = progress.add_task("sweeping", left="")
+        progress = stack.enter_context(render.progress(TimeRemainingColumn()))
+        task = progress.add_task("sweeping")
         for event in stack.enter_context(closing(sweep.events())):
             _write_event(log, event)
             match event:
@@ -202,9 +184,9 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
                     render.print_lines(progress.console, [output.describe_start(event)])
                     progress.update(task, total=event.jobs)
                 case JobFinished():
-                    _advance(progress, task, event)
+                    progress.update(task, description=event.experiment, advance=1)
                 case JobFailed():
-                    _advance(progress, task, event)
+                    progress.update(task, description=event.experiment, advance=1)
                     render.print_lines(progress.console, output.describe_failures(event.failed))
                 case Judged():
                     found.append(event.results)
@@ -213,11 +195,6 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
                     asked = [experiment.name for experiment in sweep.experiments]
                     return sorted(found, key=lambda each: asked.index(each.experiment.name)), event
     raise AssertionError("a sweep ends with the event that says so")
-
-
-def _advance(progress: Progress, task: TaskID, event: JobFinished | JobFailed) -> None:
-    left = f"{timedelta(seconds=round(event.left_s))} left"
-    progress.update(task, description=event.experiment, advance=1, left=left)
 
 
 def write(results: Results, folder: Path) -> None:

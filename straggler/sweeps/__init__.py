@@ -1,1 +1,1 @@
-"""Sweeps on the command line: their files, their output, and Spark (docs/sweeps.md)."""
+"""Sweeps on the command line: their files and their output (docs/sweeps.md)."""

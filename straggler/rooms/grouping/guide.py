@@ -1,218 +1,138 @@
-"""Tables and figures of docs/grouping-guide.md.
+"""Tables of docs/grouping-guide.md: ``python -m straggler.rooms.grouping.guide [TABLE ...]``.
 
-``python -m straggler.rooms.grouping.guide [FOLDER]`` simulates, prints the tables, and draws the
-figures into the folder.
+* All policies of a comparison meet the same arrivals and the same work.
+* Throughput is that of a backlog, as a share of the throughput of an ideal fluid. Times are
+  measured between windows, unless a table says otherwise.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
+from model.grouping.machine import Machine
+from model.grouping.rules import RULES
+from model.grouping.variants import VARIANTS
 from model.vocabulary.grouping import POLICIES
-from sim.grouping import experiments
-from sim.grouping.experiments import Sweep, plot_sweep
-from sim.grouping.settings import TIMES
-from straggler.cli.render import markdown
+from sim.grouping.measurables import side_by_side
+from sim.grouping.room import backlog_of, simulate
+from sim.grouping.settings import TIMES, prepare
+from sim.kernel.recorder import Summary
+from straggler.pages import tables
+from straggler.pages.tables import Row, Table
 
-Figures = Mapping[str, float | str]
-
-
-def simulated() -> Figures:
-    """Return the figures of all experiments."""
-    found = (
-        experiments.sides(experiments.policies()),
-        experiments.rho_over_instances(),
-        experiments.throughput_over_speeds(),
-        experiments.rho_over_windows(),
-        experiments.rho_over_senders(),
-        experiments.swap(),
-        experiments.propagation(),
-        experiments.tag_against_dag(),
-        experiments.tag_against_nag(),
-    )
-    return dict(chain.from_iterable(found))
-
-
-# ------------------------------------------------------------------------------------ all policies
-
-COLUMNS: Mapping[str, tuple[str, str, str]] = {
-    "alike": ("alike", "share_of_ideal", ".0%"),
-    "alike, z = 2": ("alike, skewed", "share_of_ideal", ".0%"),
-    "unequal": ("unequal", "share_of_ideal", ".0%"),
-    "latency, ms": ("unequal", "mean_latency_us", "ms"),
-    "99%, ms": ("unequal", "p99_latency_us", "ms"),
-    "rho": ("unequal", "mean_rho", ".2f"),
-    "I": ("unequal", "mean_imbalance", ".2f"),
-    "instances a key": ("unequal", "instances_a_key", ".2f"),
+SEED = 1
+BASE: Mapping[str, str] = {"tuples": "15000", "window_tuples": "2500", "batch_tuples": "500"}
+NEAR: Mapping[str, str] = {"tiers": "node"}
+SITUATIONS: Mapping[str, Mapping[str, str]] = {
+    "alike": {**BASE, **NEAR, "speeds": "1", "zipf": "1", "load": "backlog"},
+    "alike, z = 2": {**BASE, **NEAR, "speeds": "1", "zipf": "2", "load": "backlog"},
+    "unequal": {**BASE, "tuples": "25000", "load": "0.7"},
 }
-"""Situation, figure and format, by heading."""
+"""Twice equal instances on near tiers; then the defaults: every second instance five times slower,
+all tiers, and Zipf's exponent 1."""
+TAGS = ("tag-literal", "tag")
+WINDOWS = (250, 500, 1_000, 2_000)
+SPELL = 2_000
+"""Number of tuples for which each of six instances in turn is a straggler."""
+SENDERS = (1, 4, 16, 64)
 
 
-def policies(figures: Figures) -> list[str]:
-    """Return the lines of the table of all policies."""
-    rows = [
-        (
+def _summaries(
+    settings: Mapping[str, str], policies: Iterable[str], *, backlog: bool = True
+) -> dict[str, Summary]:
+    """Return the summary of each policy on the same arrivals."""
+    asked = prepare(settings)
+    plan = backlog_of(asked.plan, SEED) if backlog else asked.plan
+    return {each: simulate(plan, asked.with_policy(each), SEED).summary for each in policies}
+
+
+def _share(summary: Summary) -> float:
+    """Return the throughput as a share of the ideal fluid's."""
+    return float(summary["served_hz"]) / float(summary["ideal_hz"])
+
+
+def policies() -> Iterator[Row]:
+    """Yield the figures of every policy in the situations."""
+    found = {name: side_by_side(settings, SEED) for name, settings in SITUATIONS.items()}
+    for policy, *sides in zip(POLICIES, *found.values(), strict=True):
+        unequal = sides[-1]
+        latencies = [unequal.mean_latency_us, unequal.p99_latency_us]
+        yield (
             f"`{policy}`",
-            *(
-                _as_text(figures[f"{situation}, {policy}: {name}"], form)
-                for situation, name, form in COLUMNS.values()
-            ),
+            *(side.share_of_ideal for side in sides),
+            *("-" if each is None else f"{each / 1e3:.1f}" for each in latencies),
+            unequal.mean_rho,
+            unequal.mean_imbalance,
+            unequal.instances_a_key,
         )
-        for policy in POLICIES
-    ]
-    return _table(("policy", *COLUMNS), rows)
 
 
-def _as_text(figure: float | str, form: str) -> str:
-    if isinstance(figure, str):
-        return figure
-    return f"{figure / 1e3:.1f}" if form == "ms" else f"{figure:{form}}"
+def windows() -> Iterator[Row]:
+    """Yield mean rho with changing stragglers, by window length: times are one window old."""
+    for window in WINDOWS:
+        settings = {
+            **NEAR,
+            "scenario": "stragglers",
+            "instances": "6",
+            "tuples": str(6 * SPELL),
+            "window_tuples": str(window),
+            "batch_tuples": "250",
+            "speeds": "1,0.2",
+            "service": "constant",
+        }
+        found = _summaries(settings, TAGS, backlog=False)
+        yield (window, *(float(summary["mean_rho"]) for summary in found.values()))
 
 
-def windows(figures: Figures) -> list[str]:
-    """Return the lines of the table of window lengths with stragglers."""
-    header = ("window, tuples", *(f"`{policy}`" for policy in experiments.TAGS))
-    rows = [
-        (
-            f"{window:,}",
-            *(f"{figures[f'rho, window {window}: {each}']:.2f}" for each in experiments.TAGS),
-        )
-        for window in experiments.WINDOWS
-    ]
-    return _table(header, rows)
+def senders() -> Iterator[Row]:
+    """Yield throughput and mean rho of ``tag``, by the number of senders. Times are given."""
+    for number in SENDERS:
+        settings = {**BASE, **NEAR, "speeds": "1,0.2", "times": "given", "senders": str(number)}
+        summary = _summaries(settings, ["tag"])["tag"]
+        yield (number, _share(summary), float(summary["mean_rho"]))
 
 
-def senders(figures: Figures) -> list[str]:
-    """Return the lines of the table of senders."""
-    rows = [
-        (
-            f"{each}",
-            f"{figures[f'senders {each}: share']:.0%}",
-            f"{figures[f'senders {each}: rho']:.2f}",
-        )
-        for each in experiments.SENDERS
-    ]
-    return _table(("senders", "throughput", "rho"), rows)
+def swap() -> Iterator[Row]:
+    """Yield mean latency of ``tag`` in the second half of a run, at whose start speeds swap."""
+    for times in TIMES:
+        settings = {**BASE, **NEAR, "scenario": "swap", "window_tuples": "1000", "times": times}
+        summary = _summaries(settings, ["tag"], backlog=False)["tag"]
+        yield (times, float(summary["settled_latency_us"]) / 1e3)
 
 
-def swap(figures: Figures) -> list[str]:
-    """Return the lines of the table of measured times and of times given once."""
-    rows = [(times, _as_text(figures[f"swap, times {times}: latency_us"], "ms")) for times in TIMES]
-    return _table(("times", "mean latency, ms"), rows)
+def propagation() -> Iterator[Row]:
+    """Yield the throughput of ``tag`` if its times include or omit the way to the instance.
+
+    Twelve equal instances are spread over all tiers; work is short compared with the longest ways.
+    """
+    asked = prepare({**BASE, "speeds": "1", "service_us": "80", "queue_limit": "50"})
+    plan = backlog_of(asked.plan, SEED)
+    with_it = VARIANTS["with_propagation"].rules
+    for name, rules in (("left out", RULES), ("included", with_it)):
+        machine = partial(Machine, rules=rules)
+        summary = simulate(plan, asked.with_policy("tag"), SEED, machine=machine).summary
+        yield (name, _share(summary), float(summary["mean_rho"]))
 
 
-def propagation(figures: Figures) -> list[str]:
-    """Return the lines of the table of times with and without propagation."""
-    rows = [
-        (
-            name,
-            f"{figures[f'propagation {name}: share']:.0%}",
-            f"{figures[f'propagation {name}: rho']:.2f}",
-        )
-        for name in ("left out", "included")
-    ]
-    return _table(("propagation", "throughput", "rho"), rows)
-
-
-# ------------------------------------------------------------------------------- published claims
-
-
-def against_dag(figures: Figures) -> list[str]:
-    """Return the lines of the table of throughput against ``dag``."""
-    header = ("mean / least speed", "Zipf", *(f"alpha {alpha:g}" for alpha in experiments.ALPHAS))
-    rows = []
-    for spread in experiments.SPREADS:
-        for exponent in experiments.EXPONENTS:
-            start = f"tag/dag, spread {spread:g}, zipf {exponent:g}"
-            more = [
-                _advantage(figures[f"{start}, alpha {alpha:g}"]) for alpha in experiments.ALPHAS
-            ]
-            rows.append((f"{spread:g}", f"{exponent:g}", *more))
-    return _table(header, rows)
-
-
-def against_nag(figures: Figures) -> list[str]:
-    """Return the lines of the table of latency against the stand-ins for ``nag``."""
-    header = ("instances", "load", *(f"`{each}`" for each in experiments.STAND_INS))
-    rows = []
-    for place in experiments.PLACES:
-        for load in experiments.LOADS:
-            more = [
-                _advantage(figures[f"tag/{each}, {place}, load {load:g}"], less=0.0)
-                for each in experiments.STAND_INS
-            ]
-            rows.append((place, f"{load:.0%}", *more))
-    return _table(header, rows)
-
-
-def _advantage(figure: float | str, less: float = 1.0) -> str:
-    return figure if isinstance(figure, str) else f"{figure - less:+.0%}"
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    return markdown(dict.fromkeys(header, ""), rows).splitlines()
-
-
-# ---------------------------------------------------------------------------------------- figures
-
-
-def over_instances(figures: Figures) -> Sweep:
-    """Return the figure of rho, by number of instances."""
-    return Sweep(
-        "rho where the second half of the instances is ten times slower (Zipf 0.5), simulated",
-        "instances",
-        "rho",
-        experiments.INSTANCES,
+TABLES = {
+    "policies": Table(
         {
-            policy: [float(figures[f"rho, n {n}: {policy}"]) for n in experiments.INSTANCES]
-            for policy in experiments.BY_SIZE
+            "policy": "",
+            **dict.fromkeys(SITUATIONS, ".0%"),
+            "latency, ms": "",
+            "99%, ms": "",
+            "rho": ".2f",
+            "I": ".2f",
+            "instances a key": ".2f",
         },
-    )
-
-
-def over_speeds(figures: Figures) -> Sweep:
-    """Return the figure of throughput, by ratio of speeds."""
-    return Sweep(
-        "Throughput of 12 instances, every second one slower (Zipf 0.5), simulated",
-        "times slower",
-        "% of a fluid's",
-        experiments.SLOWER,
-        {
-            policy: [
-                100 * float(figures[f"share, {slower:g}x: {policy}"])
-                for slower in experiments.SLOWER
-            ]
-            for policy in experiments.BY_SPEED
-        },
-    )
-
-
-PLOTS: Mapping[str, Callable[[Figures], Sweep]] = {
-    "grouping-instances.svg": over_instances,
-    "grouping-speeds.svg": over_speeds,
+        policies,
+    ),
+    "windows": Table({"window, tuples": ",", **{f"`{each}`": ".2f" for each in TAGS}}, windows),
+    "propagation": Table({"propagation": "", "throughput": ".0%", "rho": ".2f"}, propagation),
+    "times": Table({"times": "", "mean latency, ms": ".1f"}, swap),
+    "senders": Table({"senders": "", "throughput": ".0%", "rho": ".2f"}, senders),
 }
-
-
-def tables(figures: Figures) -> Iterator[list[str]]:
-    """Yield all tables of the page."""
-    yield policies(figures)
-    yield windows(figures)
-    yield senders(figures)
-    yield swap(figures)
-    yield propagation(figures)
-    yield against_dag(figures)
-    yield against_nag(figures)
-
-
-def _show(*folders: str) -> None:
-    figures = simulated()
-    for lines in tables(figures):
-        sys.stdout.write("\n".join([*lines, "", ""]))
-    for folder in folders:
-        for name, sweep in PLOTS.items():
-            plot_sweep(sweep(figures), Path(folder) / name)
 
 
 if __name__ == "__main__":
-    _show(*sys.argv[1:])
+    tables.run(TABLES, arguments=sys.argv[1:])
