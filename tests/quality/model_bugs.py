@@ -11,17 +11,14 @@ from typing import Any, TypeAlias
 
 from model.checking.accounts import EVERY_ROW
 from model.grouping import machine as grouping
-from model.join import oracle, silence
-from model.join.control import decision_at
+from model.join import oracle
 from model.join.run import SeededRun
 from model.script.intake import REDELIVERED, Intake
 from model.script.meaning import undefined_times
 from model.script.run import hosted_sensors
-from model.script.silence import Silences
 from model.slack import rules
 from model.vocabulary import Step, Trace
 from model.vocabulary.grouping import Route
-from model.vocabulary.join import Decision
 from model.vocabulary.script.config import Hosted
 from model.vocabulary.windows import Cleared, Revision
 from model.windows import correction, state
@@ -62,11 +59,6 @@ OTHER_WAY = Planted(
     rules.conformal_step,
     lambda right, config, factor, seen: 2 * factor.alpha - right(config, factor, seen),
 )
-
-
-def _half_of_the_share(right: Any, config: Any, epoch: int) -> Decision:
-    decided: Decision = right(config, epoch)
-    return decided._replace(share=decided.share / 2)
 
 
 def _last_forgotten(right: Any, self: oracle.Gate, stream: str, *given: Any) -> None:
@@ -148,19 +140,6 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         ),
         "no pair before its tuples": EPOCH_ZERO,
         "rejected is what watermark and decisions say": Planted(oracle.Gate.offer, _last_forgotten),
-        "a silent stream follows the other one, and makes nothing else late": Planted(
-            silence._floor_us,
-            lambda right, config, own, other_us: right(
-                config, own, None if other_us is None else other_us + (config.lateness_us or 0)
-            ),
-        ),
-        "no pair from outside of the epochs of its query": Planted(
-            oracle.asks_about, lambda _right, *_given: True
-        ),
-        "what is shed is what the decisions ask for": Planted(decision_at, _half_of_the_share),
-        "workers come and go as decided, and no tuple held is lost or doubled": Planted(
-            SeededRun._take_decision, lambda right, self, epoch: right(self, epoch - 1)
-        ),
         "the recorded steps are a behaviour of the protocol": "no_copy",
         EVERY_ROW: Planted(oracle.Gate.offer, _last_forgotten),
     },
@@ -188,15 +167,6 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         "results are what the workflows mean": "at_every_change",
         "where nothing finite comes out is told": Planted(undefined_times, lambda *_given: []),
         "rejected is what is late or not finite": "watermark_falls",
-        "late is what lies behind the latest, and all that lies farther than the lateness": (
-            "late_by_all_sensors"
-        ),
-        "silence makes late what lies too far behind all sensors, and nothing else": Planted(
-            Silences.floor_us,
-            lambda right, self, sensor: (
-                self._latest_us if (floor_us := right(self, sensor)) else floor_us
-            ),
-        ),
         "workers are sent the sensors that are asked for": NEXT_WORKER,
         "no worker has more than the bound of LPT": "target_not_charged",
         EVERY_ROW: Planted(Intake.admit, _every_fifth(REDELIVERED)),
