@@ -20,6 +20,8 @@ from straggler.strategies.troubled import in_all_regions
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
 """Queries that guess judgements ahead, and whose requirements depend on values."""
 
+TOLD_APART = ("judged windows with a negative value", "correlated windows")
+
 PATIENT = configs(controls=["fixed"]).map(
     lambda config: replace(config, fixed_slack_us=1_000 * config.size_us, max_slack_us=None)
 )
@@ -36,7 +38,7 @@ ENOUGH = example(
 """A slack that covers every delay; values are negative in some windows."""
 
 
-@promised(*put_to_the_test(CLAIMS), "judged windows with a negative value", examples=70)
+@promised(*put_to_the_test(CLAIMS), *TOLD_APART, examples=70)
 @telling(each.example for each in VARIANTS.values())
 @telling([ENOUGH])
 @given(case=cases() | (FROM_VALUES | PATIENT).flatmap(workloads))

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, WatermarkConfig, Workload
-from model.vocabulary.watermark import READINGS
+from model.vocabulary.watermark import READINGS, Inserted
+from model.watermark import run
 from model.watermark.claims import CLAIMS
 from model.watermark.variants import VARIANTS
 from model.windows.variants import example
@@ -18,17 +19,34 @@ from straggler.strategies.troubled import all_of, in_all_regions
 from straggler.strategies.watermark import cases, timed_cases
 
 UPSTREAMS = (0, 0, 1, 2, 3)
+PLAIN = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3}
+VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 LATE_UPSTREAM = example(
     "watermark",
     WatermarkConfig(10, 10, 0, k=3, upstreams=1).to_json(),
     (0, 12, 40, 5, 31, 60, 14),
-    (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0),
+    VALUES,
     (3, 5),
 )
 """Tuples that come late, after an upstream operator has inserted a watermark."""
-LEFT_BEHIND = VARIANTS["pairs_left_behind"].example
-WAITING_LONG = LEFT_BEHIND.with_(config={**LEFT_BEHIND.config, "max_wait_us": 10**18})
+CLOCKS = [
+    example("watermark", {**PLAIN, **settings}, times_us, VALUES[: len(times_us)], cuts)
+    for times_us, cuts, settings in (
+        ((5, 5), (), {}),
+        ((9, 5), (1,), {}),
+        ((9, 7, 8, 9), (), {}),
+        ((9, 7, 8, 9), (), {"max_wait_us": 10**18}),
+        ((5, 9, 5), (), {"max_wait_us": 3}),
+        ((5, 9), (), {}),
+        ((5, 10), (), {}),
+        ((5, 9), (), {"upstreams": 1}),
+        ((5, 6), (), {"upstreams": 1, "insert_every_us": 2}),
+        ((5, 6, 7), (), {"upstreams": 2, "idle_after_us": 1}),
+    )
+]
+"""Ties, a cluster that fills, goes on and rounds, edges of windows, and operators upstream."""
 SECOND_US = 1_000_000
+PAST_IDLE = "insertions past an idle operator"
 
 
 def reversed_far() -> Workload:
@@ -39,12 +57,15 @@ def reversed_far() -> Workload:
     return Workload("watermark", tuple(events), config.to_json(), (150,))
 
 
-@promised(*put_to_the_test(CLAIMS), examples=80)
+@promised(*put_to_the_test(CLAIMS), "insertions", PAST_IDLE, examples=80)
 @telling(each.example for each in VARIANTS.values())
-@telling([WAITING_LONG, reversed_far(), LATE_UPSTREAM])
+@telling([*CLOCKS, reversed_far(), LATE_UPSTREAM])
 @given(case=cases(upstreams=UPSTREAMS))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
     Agreement("watermark", reached).of_operator(case)
+    if case.config.get("upstreams"):
+        patient = case.with_(config={**case.config, "idle_after_us": None})
+        reached.add({PAST_IDLE: run(case).of(Inserted) != run(patient).of(Inserted)})
 
 
 @st.composite

@@ -11,6 +11,8 @@ from typing import Generic, Protocol, TypeVar
 from model.vocabulary import System, Workload
 
 PLANTED = "planted bug"
+AGREEMENT = "equal to the reference"
+"""In place of a promise, if no claim notices the mistake and a comparison does."""
 Rules = TypeVar("Rules")
 
 

@@ -282,10 +282,6 @@ def _tuples_of_heavy_keys(seen: Evidence) -> int:
     )
 
 
-def _tuples_of_light_keys(seen: Evidence) -> int:
-    return sum(len(window.arrivals) for window in seen.windows) - _tuples_of_heavy_keys(seen)
-
-
 def _candidate_counts(seen: Evidence) -> Iterator[tuple[bool, int]]:
     """Yield, for every key of every window, whether it is heavy and how many candidates it has."""
     for window in seen.windows:
@@ -302,10 +298,6 @@ def _changed_tables(seen: Evidence) -> int:
 def _windows_with_new_times(seen: Evidence) -> int:
     times_us = [seen.table(window).times_us for window in seen.windows]
     return sum(before != after for before, after in pairwise(times_us))
-
-
-def _windows_with_unequal_times(seen: Evidence) -> int:
-    return sum(len(set(seen.table(window).times_us)) > 1 for window in seen.windows)
 
 
 def _keys_at_several_instances(seen: Evidence) -> int:
@@ -356,20 +348,16 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     ),
     {
         "tuples of heavy keys": _tuples_of_heavy_keys,
-        "tuples of light keys": _tuples_of_light_keys,
         "keys with a choice": lambda seen: sum(n > 1 for _, n in _candidate_counts(seen)),
         "heavy keys with more than 2 candidates": lambda seen: sum(
             is_heavy and n > 2 for is_heavy, n in _candidate_counts(seen)
         ),
         "rebalances that changed the table": _changed_tables,
         "windows with new times": _windows_with_new_times,
-        "windows with unequal times": _windows_with_unequal_times,
         "several senders": lambda seen: int(seen.config.senders > 1),
         "full summaries": Evidence.full_summaries,
-        "latencies": lambda seen: int(len(set(seen.config.latency_us)) > 1),
         "keys at several instances": _keys_at_several_instances,
         "rejected arrivals": lambda seen: len(seen.trace.of(Rejected)),
-        "single instances": lambda seen: int(seen.config.instances == 1),
         **row_cases(lambda seen: seen.accounts, *PLACES),
     },
 )

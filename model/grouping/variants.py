@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from math import floor
 
-from model.checking.variants import PLANTED, Variant, factories
+from model.checking.variants import AGREEMENT, PLANTED, Variant, factories
 from model.grouping.candidates import (
     CANDIDATES,
     drawn_by_speed,
@@ -27,9 +27,6 @@ from model.grouping.state import Rules, Summary, Table
 from model.vocabulary import Event, GroupingConfig, Workload
 
 PAPER = "TAG, read literally"
-AGREEMENT = "equal to the reference"
-"""Not a claim: with ``eps <= theta/2``, one counter too few breaks no bound of a heavy key."""
-
 
 _variant = partial(Variant, system=system)
 

@@ -4,6 +4,8 @@ Rules of this file:
 
 * A trace is judged against its workload and ``oracle``, which knows no chain. The model's chain
   only judges the recorded steps of the protocol, if there are any.
+* Shed and late arrivals, and pairs outside of the epochs of a query, are judged by what ``oracle``
+  rejects and finds. Resized chains are judged by their recorded steps.
 * Without a flush some pairs may still be owed, and nothing says which: then pairs may be missing,
   but none may be wrong or come out twice.
 """
@@ -12,24 +14,21 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from model.checking.accounts import Accounts, row_cases, row_claim, settle
 from model.checking.claims import COMPLETE, SHOWN, Claim, ClaimSet, Judgement, Recording
 from model.join import accounts
-from model.join import decision_claims as decided
-from model.join import silence_claims as silent
-from model.join.decision_claims import RESIZED, SHED
+from model.join.control import decision_at
 from model.join.oracle import Admission, QueryPair, admission, quick_matches
 from model.join.replay import CLAIM as CONFORMS
 from model.join.replay import validate_recording
-from model.join.silence_claims import SILENCE
 from model.join.state_claims import LOST, TWICE
 from model.vocabulary import Event, JoinConfig, Trace, Workload
-from model.vocabulary.join import PROTOCOL, Match, Rejected
+from model.vocabulary.join import PROTOCOL, REASON_SHED, Match, Quiet, Rejected
 
 WRONG = "no pair that is no result"
-LIMITED = "no pair from outside of the epochs of its query"
 IN_TIME = "no pair before its tuples"
 REJECTIONS = "rejected is what watermark and decisions say"
 
@@ -65,15 +64,6 @@ class Evidence:
         return r, s
 
     @cached_property
-    def distances_us(self) -> list[int]:
-        """Distance in event time of the two tuples of each result."""
-        r_us, s_us = (
-            {event.source_id: event.event_time_us for event in each.tuples}
-            for each in (self.admitted.r, self.admitted.s)
-        )
-        return [abs(r_us[r] - s_us[s]) for _, r, s in self.results]
-
-    @cached_property
     def accounts(self) -> Accounts:
         """The accounts of the rows of both streams."""
         placed = accounts.place_rows(self.workload, self.admitted, self.results, self.trace)
@@ -83,11 +73,6 @@ class Evidence:
     def tuples(self) -> tuple[Event, ...]:
         """All admitted tuples of both streams."""
         return *self.admitted.r.tuples, *self.admitted.s.tuples
-
-    @cached_property
-    def tuples_by_key(self) -> Counter[tuple[str, str]]:
-        """Number of admitted tuples, by stream and key."""
-        return Counter((event.stream, event.key) for event in self.tuples)
 
 
 def evidence_of(workload: Workload, trace: Trace, counts_pairs: bool) -> Evidence:
@@ -120,12 +105,7 @@ def _against_lost(seen: Evidence) -> list[str]:
 
 
 def _against_wrong(seen: Evidence) -> list[str]:
-    wrong = set(seen.times) - set(seen.results) - set(seen.forbidden)
-    return _described(sorted(wrong), seen)
-
-
-def _against_limited(seen: Evidence) -> list[str]:
-    return _described(sorted(set(seen.times) & set(seen.forbidden)), seen)
+    return _described(sorted(set(seen.times) - set(seen.results)), seen)
 
 
 def _described(pairs: Sequence[QueryPair], seen: Evidence) -> list[str]:
@@ -185,61 +165,35 @@ def _results_across_epochs(seen: Evidence) -> int:
     return sum(r_epoch[r] != s_epoch[s] for _, r, s in seen.results)
 
 
-def _keys_of_half_the_tuples(seen: Evidence) -> int:
-    n = len(seen.tuples)
-    return sum(2 * count > n > 3 for count in seen.tuples_by_key.values())
-
-
-def _empty_streams(seen: Evidence) -> int:
-    streams = seen.admitted.streams.values()
-    return sum(not each.tuples for each in streams) if seen.tuples else 0
-
-
-def _results_of_limited_queries(seen: Evidence) -> int:
-    limited = {name for name, _, _ in seen.config.epochs}
-    return sum(query in limited for query, _, _ in seen.results)
-
-
-def _pairs_for_another_query(seen: Evidence) -> int:
-    found = {(r, s) for _, r, s in seen.results}
-    return sum((r, s) in found for _, r, s in seen.forbidden)
-
-
-def _forbidden_epochs(seen: Evidence) -> Iterator[tuple[int, int, int, int | None]]:
-    """Yield, for every forbidden pair, its two epochs in order and the limits of its query."""
-    limits = {name: (first, last) for name, first, last in seen.config.epochs}
-    r_epoch, s_epoch = seen.epochs
-    for query, r, s in seen.forbidden:
-        before, after = sorted((r_epoch[r], s_epoch[s]))
-        yield before, after, *limits[query]
-
-
-def _pairs_across_the_first_epoch(seen: Evidence) -> int:
-    return sum(
-        before < first <= after and (last is None or after <= last)
-        for before, after, first, last in _forbidden_epochs(seen)
-    )
-
-
-def _pairs_across_the_last_epoch(seen: Evidence) -> int:
-    return sum(
-        first <= before and last is not None and before <= last < after
-        for before, after, first, last in _forbidden_epochs(seen)
-    )
-
-
 def _protocol_steps(seen: Evidence) -> int:
     return sum(len(seen.trace.of(word)) for word in PROTOCOL)
 
 
-def _changes_of_workers(seen: Evidence) -> list[tuple[int, int, int]]:
-    return decided.changes(seen.workload, seen.config)
+def _changes_of_workers(seen: Evidence) -> list[int]:
+    """Return the epochs that begin with other workers than the one before."""
+    epochs = sum(1 for _ in seen.workload.batches()) + seen.workload.flush
+    workers = [decision_at(seen.config, epoch).workers for epoch in range(epochs)]
+    return [epoch for epoch, (one, other) in enumerate(pairwise(workers), 1) if one != other]
+
+
+def _held_at_changes(seen: Evidence) -> int:
+    """Return how many tuples were held when workers came or went."""
+    before = {epoch - 1 for epoch in _changes_of_workers(seen)}
+    return sum(step.r_held + step.s_held for step in seen.trace.of(Quiet) if step.epoch in before)
+
+
+def _late_by_a_floor(seen: Evidence) -> int:
+    """Return how many arrivals are late only because their stream was silent."""
+    if seen.config.idle_after_us is None:
+        return 0
+    patient = seen.workload.with_(config={**seen.workload.config, "idle_after_us": None})
+    return len(set(seen.admitted.rejected) - set(admission(patient).rejected))
 
 
 def _results_across_changes(seen: Evidence) -> int:
     """Return how many results have a change of workers between their tuples."""
     r_epoch, s_epoch = seen.epochs
-    changed = [epoch for epoch, _, _ in _changes_of_workers(seen)]
+    changed = _changes_of_workers(seen)
     return sum(
         any(min(one, other) < epoch <= max(one, other) for epoch in changed)
         for one, other in ((r_epoch[r], s_epoch[s]) for _, r, s in seen.results)
@@ -263,36 +217,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             needs=((Rejected,),),
             of_answers=True,
         ),
-        Claim(
-            SILENCE,
-            "arrivals late by a floor",
-            lambda seen: silent.against_silence(seen.workload, seen.config, seen.trace),
-            lambda seen: seen.config.idle_after_us is not None,
-            needs=((Rejected,),),
-            of_answers=True,
-        ),
-        Claim(
-            LIMITED,
-            "pairs across the first epoch of a query",
-            _against_limited,
-            lambda seen: bool(seen.config.epochs),
-            **_OF_MATCHES,
-        ),
-        Claim(
-            SHED,
-            "shed arrivals",
-            lambda seen: decided.against_shed(seen.workload, seen.config, seen.trace),
-            lambda seen: any(each.share for each in seen.config.decisions),
-            needs=((Rejected,),),
-            of_answers=True,
-        ),
-        Claim(
-            RESIZED,
-            "tuples held when workers came or went",
-            lambda seen: decided.against_resized(seen.config, seen.trace),
-            lambda seen: bool(_changes_of_workers(seen)) and _protocol_steps(seen) > 0,
-            needs=(PROTOCOL,),
-        ),
         row_claim(lambda seen: seen.accounts, "results", ((Match,), (Rejected,))),
         Claim(
             CONFORMS,
@@ -304,52 +228,15 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     ),
     {
         "results": lambda seen: len(seen.results),
-        "results at the edge of the window": lambda seen: sum(
-            distance_us == seen.config.window_us for distance_us in seen.distances_us
-        ),
-        "results at the same time": lambda seen: seen.distances_us.count(0),
         "results across epochs": _results_across_epochs,
         "rejected arrivals": lambda seen: len(seen.admitted.rejected),
-        "arrivals late by a floor": lambda seen: silent.late_by_a_floor(
-            seen.workload, seen.config, seen.trace
-        ),
-        "tuples above a floor": lambda seen: silent.let_in_above_a_floor(
-            seen.workload, seen.config, seen.trace
-        ),
+        "arrivals late by a floor": _late_by_a_floor,
         "redelivered tuples": lambda seen: seen.admitted.redelivered,
-        "keys that several tuples have": lambda seen: sum(
-            count > 1 for count in seen.tuples_by_key.values()
-        ),
-        "keys that half of the tuples have": _keys_of_half_the_tuples,
-        "empty streams": _empty_streams,
-        "single workers": lambda seen: int(seen.config.workers == 1),
-        "blocks larger than the streams": lambda seen: int(
-            seen.config.block_size > len(seen.tuples)
-        ),
-        "several queries": lambda seen: int(len(seen.config.queries) > 1),
-        "results of limited queries": _results_of_limited_queries,
-        "pairs for another query alone": _pairs_for_another_query,
-        "pairs across the first epoch of a query": _pairs_across_the_first_epoch,
-        "pairs across the last epoch of a query": _pairs_across_the_last_epoch,
+        "pairs outside of the epochs of a query": lambda seen: len(seen.forbidden),
         "protocol steps": _protocol_steps,
-        "tuples held when workers came or went": lambda seen: decided.held_at_changes(
-            seen.workload, seen.config, seen.trace
-        ),
-        "shed arrivals": lambda seen: decided.shed_arrivals(seen.admitted),
-        "shed arrivals of tuples that were admitted": lambda seen: decided.shed_and_admitted(
-            seen.admitted
-        ),
-        "shed arrivals that were late or not finite": lambda seen: decided.shed_and_late(
-            seen.workload, seen.admitted
-        ),
-        "shed arrivals ahead of the watermark": lambda seen: decided.shed_ahead(
-            seen.workload, seen.config, seen.admitted
-        ),
-        "changes to more workers": lambda seen: sum(
-            one < other for _, one, other in _changes_of_workers(seen)
-        ),
-        "changes to fewer workers": lambda seen: sum(
-            one > other for _, one, other in _changes_of_workers(seen)
+        "tuples held when workers came or went": _held_at_changes,
+        "shed arrivals": lambda seen: sum(
+            each.reason == REASON_SHED for each in seen.admitted.rejected
         ),
         "results across a change of workers": _results_across_changes,
         **row_cases(lambda seen: seen.accounts, *accounts.PLACES),

@@ -10,23 +10,17 @@ Rules of this file:
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from model.checking.accounts import row_cases, row_claim
 from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recording
 from model.script.accounts import PLACES, below
 from model.script.evidence import Evidence, evidence_of
-from model.script.lateness_claims import (
-    BOUNDS,
-    SILENCE,
-    against_bounds,
-    against_silence,
-    has_silence,
-    late_after_silence,
-    late_arrivals,
-)
+from model.script.rules import RULES
+from model.script.run import admit
 from model.vocabulary import ScriptConfig, Step, Trace, Workload
-from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
+from model.vocabulary.script.config import REASON_LATE, Hosted, Rejected, Result, Undefined
 from model.vocabulary.script.tree import Name, Number, Sensor, Union, walk
 
 RESULTS = "results are what the workflows mean"
@@ -145,6 +139,18 @@ def lpt_bound(loads: Sequence[Fraction], workers: int) -> Fraction:
 # ---------------------------------------------------------------------------------------- guards
 
 
+def _late(rejected: Sequence[Rejected]) -> set[int]:
+    return {each.seq for each in rejected if each.reason == REASON_LATE}
+
+
+def _late_after_silence(seen: Evidence) -> int:
+    """Return how many arrivals are late only because their sensor was silent."""
+    if seen.config.idle_after_us is None:
+        return 0
+    _, rejected = admit(seen.workload, replace(seen.config, idle_after_us=None), RULES)
+    return len(_late(seen.expected.of(Rejected)) - _late(rejected))
+
+
 def _sensors_at_several_workers(seen: Evidence) -> int:
     workers = Counter(each.sensor for each in set(seen.trace.of(Hosted)))
     return sum(at > 1 for at in workers.values())
@@ -182,15 +188,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             needs=((Rejected,),),
             of_answers=True,
         ),
-        Claim(BOUNDS, "late arrivals", against_bounds, needs=((Rejected,),), of_answers=True),
-        Claim(
-            SILENCE,
-            "late after a silence",
-            against_silence,
-            applies=has_silence,
-            needs=((Rejected,),),
-            of_answers=True,
-        ),
         Claim(
             HOSTS,
             "sensors at several workers",
@@ -212,8 +209,8 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     {
         "shared computations": lambda seen: seen.graph.written - len(seen.graph.computed),
         "undefined times": lambda seen: len(seen.trace.of(Undefined)),
-        "late arrivals": lambda seen: len(late_arrivals(seen)),
-        "late after a silence": late_after_silence,
+        "late arrivals": lambda seen: len(_late(seen.trace.of(Rejected))),
+        "late after a silence": _late_after_silence,
         "sensors at several workers": _sensors_at_several_workers,
         "components for several workers": lambda seen: int(
             seen.config.workers > 1 and len(sensor_groups(seen.config)) > 1

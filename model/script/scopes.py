@@ -18,7 +18,6 @@ from model.checking.claims import Judgement
 from model.checking.explorer import Exploration, Machine, StateClaim, claims_on_workloads
 from model.checking.explorer import explore as search
 from model.script.claims import CLAIMS, HOSTS, LOAD, judge
-from model.script.lateness_claims import SILENCE
 from model.script.rules import RULES, Rules
 from model.script.run import run
 from model.script.variants import VARIANTS
@@ -198,8 +197,6 @@ def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Beginning]]
 
     # Nothing is split with a cap of twice an even share.
     guards = {**CLAIMS.guards, HOSTS: CLAIMS.guards[LOAD]}
-    if scope.idle_after_ms is None:
-        del guards[SILENCE]
     return claims_on_workloads(judge_beginning, guards)
 
 

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-import numpy as np
-
 from model.slack.evidence import Observation, Truth
 from model.vocabulary import SlackConfig
-from model.vocabulary.slack import MAX_CORRELATED, Judged, Progress
-from model.vocabulary.windows import Correlation, Late, Result
-from model.windows.claims import Findings, name_of, tuples_of
-from model.windows.evidence import AcceptedTuple, WindowId
+from model.vocabulary.slack import Judged, Progress
+from model.vocabulary.windows import Late, Result
+from model.windows.claims import Findings, name_of
+from model.windows.evidence import WindowId
 from model.windows.query import as_written
 
 TOLERANCE = 1e-9
@@ -234,59 +232,3 @@ def misses_are_answered_for(truth: Truth, observed: Observation, findings: Findi
                 f"miss, {task.after_judgement} lacked nothing when they were judged. That leaves "
                 f"{task.answered_for}; allowed are {allowed:g}.",
             )
-
-
-# -------------------------------------------------------------------- the assumption is recorded
-
-SMALL = 200
-"""Largest number of tuples of a window for which every pair of tuples is compared."""
-
-
-def correlations_are_right(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that exactly the revisions of every ceil(W/s)-th window have one correlation each."""
-    config = truth.config
-    every = -(-config.size_us // config.slide_us)
-    recorded: dict[tuple[int, int, str, int, int], list[Correlation]] = {}
-    for correlation in observed.trace.of(Correlation):
-        recorded.setdefault(correlation[:5], []).append(correlation)
-    asked_for = {
-        revision[:5]
-        for revisions in observed.revisions.values()
-        for revision in revisions
-        if revision.start_us // config.slide_us % every == 0 and revision.n <= MAX_CORRELATED
-    }
-    if asked_for and not recorded:
-        findings.undetermined = "The trace has no correlation steps."
-        return
-    for at in sorted(asked_for | recorded.keys()):
-        found = [arrived for arrived in truth.windows.get(at[:3], ()) if arrived.batch <= at[3]]
-        steps = recorded.get(at, [])
-        name = f"revision {at[4]} of the {name_of(truth, at[:3])}"
-        if at not in asked_for:
-            findings.add(len(found), f"There is a correlation of {name}, which has none.")
-        elif len(steps) != 1:
-            findings.add(len(found), f"There are {len(steps)} correlations of {name}.")
-        elif steps[0].n != len(found) or (
-            len(found) <= SMALL and steps[0][6:] != _sums_over_pairs(found)
-        ):
-            findings.add(
-                len(found),
-                f"The correlation of {name} is wrong.",
-                tuples_of(truth, at[:3]),
-                f"Recorded: {steps[0][5:]}.",
-                f"Right is {(len(found), *_sums_over_pairs(found[:SMALL]))}.",
-            )
-
-
-def _sums_over_pairs(found: Sequence[AcceptedTuple]) -> tuple[int, int, int]:
-    """Return the sums of x*y, x*x and y*y; x and y compare every tuple with every other one."""
-    times_us = [arrived.event_time_us for arrived in found]
-    delays_us = [max(times_us[: n + 1]) - own for n, own in enumerate(times_us)]
-    delay = np.array(delays_us, dtype=np.int64)
-    value = np.array([arrived.value for arrived in found])
-    x = np.sign(delay[:, None] - delay[None, :]).sum(axis=1).tolist()
-    y = (value[:, None] > value[None, :]).sum(axis=1) - (value[:, None] < value[None, :]).sum(
-        axis=1
-    )
-    pairs = list(zip(x, y.tolist(), strict=True))
-    return sum(a * b for a, b in pairs), sum(a * a for a, _ in pairs), sum(b * b for _, b in pairs)

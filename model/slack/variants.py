@@ -14,11 +14,11 @@ from functools import partial
 from math import ceil, floor, isfinite, sqrt
 from statistics import NormalDist
 
-from model.checking.variants import PLANTED, Variant, factories
+from model.checking.variants import AGREEMENT, PLANTED, Variant, factories
 from model.slack import requirement, rules
 from model.slack.machine import MODEL, Task
 from model.slack.requirement import Requirement, WindowFacts
-from model.slack.rules import RULES, Coverage, Factor, Rules
+from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, Fault, SlackConfig, Workload
 from model.windows import variants
 from model.windows.rules import LATE, OPEN, Place, Stream
@@ -44,12 +44,6 @@ def _stays_where_it_is(task: Stream) -> int:
 
 def _everything(_planned: Collection[Pair], all_pending: Collection[Pair]) -> Collection[Pair]:
     return all_pending
-
-
-def _without_clip(config: SlackConfig, factor: Factor, coverage: Coverage) -> Factor:
-    if config.control == "conformal":
-        return Factor(rules.conformal_step(config, factor, coverage))
-    return rules.law(config, factor, coverage)
 
 
 def _winds_up(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
@@ -200,15 +194,6 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             _example(5, 25),
         ),
         _variant(
-            "watermark_falls",
-            "watermark never decreases",
-            "The watermark is t_max - K, also when K has grown.",
-            PLANTED,
-            "The watermark is the running maximum of t_max - K.",
-            replace(RULES, wm_us=variants.without_running_maximum),
-            _example(25, 12, cuts=(1,), control="max"),
-        ),
-        _variant(
             "rejected_rows_do_not_matter",
             "exact means all rows",
             "A window is exact if no pair of it is pending, whatever was rejected.",
@@ -227,17 +212,8 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             variants.with_redelivery(_example(5)),
         ),
         _variant(
-            "alpha_unclamped",
-            "alpha within 0 and 1",
-            "The conformal factor is not clipped.",
-            PLANTED,
-            "The factor is clipped to [0, 1] after every judgement.",
-            replace(RULES, law=_without_clip),
-            _example(25, 12, control="conformal"),
-        ),
-        _variant(
             "smaller_root",
-            "required coverage is right",
+            AGREEMENT,
             "Of the two roots of the quadratic for the coverage of a sum, the smaller one is "
             "required: the deviation is subtracted from the missing share that eps allows.",
             PLANTED,
@@ -247,7 +223,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
         _variant(
             "normal_quantile",
-            "required coverage is right",
+            AGREEMENT,
             "The rank of a quantile is assumed to be normally distributed, even in the tails.",
             PLANTED,
             "The rank of a random subset's answer is hypergeometric, and computed exactly.",

@@ -2,23 +2,16 @@
 
 Rules of this file:
 
-* The truth is independent of the machine: pairs out of order are counted again, for all clusters of
-  a task at once, and rejections are decided again.
-* The watermark is never computed here; only the trace says where it was.
+* The truth is independent of the machine: rejections are decided again.
+* Pairs out of order and the watermark are those of the trace.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
-from itertools import accumulate
 from math import isfinite
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from model.vocabulary import Event, Trace, WatermarkConfig, Workload, task_of
+from model.vocabulary import Event, Trace, WatermarkConfig, Workload
 from model.vocabulary.watermark import Clock, Inserted
 from model.windows import evidence
 
@@ -63,95 +56,29 @@ def is_rejected(config: WatermarkConfig, event: Event) -> bool:
     )
 
 
-def share_of(reading: str, disorder: Fraction) -> Fraction:
-    """Return the share of M that a reading waits."""
-    return {
-        "disorder": disorder,
-        "literal": 1 - disorder,
-        "scaled": min(Fraction(1), 2 * disorder),
-        "fixed": Fraction(1),
-    }[reading]
-
-
 # ------------------------------------------------------------------------------------ arrivals
 
 
 class Moment(NamedTuple):
-    """A recorded clock and its micro-cluster, counted again."""
+    """A recorded clock, and the size of its micro-cluster."""
 
     clock: Clock
-    event: Event
-    before: Clock | None
-    """The clock of the task's previous arrival."""
     n: int
     """Number of event times in the cluster."""
-    inv: int
-    """Number of its pairs out of order."""
 
     @property
     def disorder(self) -> Fraction:
-        """Disorder D: the share of pairs out of order."""
+        """Disorder D: the share of pairs out of order, as they are recorded."""
         pairs = self.n * (self.n - 1) // 2
-        return Fraction(self.inv, pairs) if pairs else Fraction(1)
+        return Fraction(self.clock.inv, pairs) if pairs else Fraction(1)
 
 
-@lru_cache(maxsize=1)  # many claims look at one trace
 def moments_of(truth: Truth, observed: Observation) -> Mapping[int, Sequence[Moment]]:
     """Return the moments of all clocks in the order of arrival, by task.
 
-    Every accepted arrival needs a recorded clock. Clocks of unknown arrivals are left out; see
-    :func:`arrivals_by_task`.
+    Every accepted arrival needs a recorded clock.
     """
-    events = {event.seq: event for event in truth.workload.arrivals}
-    moments: dict[int, list[Moment]] = {}
-    for task, recorded in observed.clocks.items():
-        clocks = [clock for clock in recorded if clock.seq in events]
-        found = [events[clock.seq] for clock in clocks]
-        counted = inversions([event.event_time_us for event in found], truth.config.k)
-        moments[task] = [
-            Moment(clock, event, clocks[n - 1] if n else None, min(n + 1, truth.config.k), inv)
-            for n, (clock, event, inv) in enumerate(zip(clocks, found, counted, strict=True))
-        ]
-    return moments
-
-
-def closings(observed: Observation) -> Callable[[int, int], Clock | None]:
-    """Return a function from a task and the end of a window to the first clock that reached it."""
-    reached = {
-        task: list(accumulate((clock.wm_us for clock in clocks), max))
+    return {
+        task: [Moment(clock, min(n, truth.config.k)) for n, clock in enumerate(clocks, start=1)]
         for task, clocks in observed.clocks.items()
     }
-
-    def closing(task: int, end_us: int) -> Clock | None:
-        position = bisect_left(reached.get(task, ()), end_us)
-        clocks = observed.clocks.get(task, ())
-        return clocks[position] if position < len(clocks) else None
-
-    return closing
-
-
-def arrivals_by_task(truth: Truth) -> Mapping[int, Sequence[Event]]:
-    """Return the arrivals that are not rejected, by task."""
-    config, arrivals = truth.config, truth.workload.arrivals
-    by_task: dict[int, list[Event]] = {}
-    for event in arrivals:
-        if not is_rejected(config, event):
-            by_task.setdefault(task_of(event.key, config.tasks), []).append(event)
-    return by_task
-
-
-def inversions(times_us: Iterable[int], k: int) -> list[int]:
-    """Return, after each arrival, the number of pairs out of order among the last k event times.
-
-    Two arrivals at distance ``apart`` share a cluster from the later arrival until the earlier one
-    leaves. So each distance contributes the sum over a contiguous range of pairs.
-    """
-    times = np.array(list(times_us), dtype=np.int64)
-    total: NDArray[np.int64] = np.zeros(len(times), dtype=np.int64)
-    for apart in range(1, min(k, len(times))):
-        reversed_at = np.zeros(len(times) + 1, dtype=np.int64)
-        reversed_at[apart + 1 :] = np.cumsum(times[:-apart] > times[apart:])
-        last = np.arange(1, len(times) + 1)
-        first = np.maximum(last - (k - apart), 0)
-        total += reversed_at[last] - reversed_at[first]
-    return [int(inv) for inv in total]

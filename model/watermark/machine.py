@@ -112,7 +112,6 @@ class Task(WindowTask[WatermarkConfig]):
         """End a micro-batch; return the clock of its last accepted arrival, if it is due now."""
         if is_flush:
             return ()
-        self.cluster = self.rules.carried(self.cluster)
         steps, self.last_clock = self.last_clock, []
         return steps
 
@@ -125,7 +124,7 @@ class Task(WindowTask[WatermarkConfig]):
         """Take steps 3 to 5 of section 3."""
         event_time_us = event.event_time_us
         self._accept(event)
-        self.cluster = self.rules.entered(self.cluster, event_time_us)
+        self.cluster.enter(event_time_us)
         self.wait_us = self.rules.wait_us(self.config, self.cluster)
         self.wm_us = self.rules.wm_us(self.wm_us, self.t_max_us - self.wait_us)
         return Clock(

@@ -5,6 +5,8 @@ Source: docs/watermark.md, sections 2, 3 and 7.
 Rules of this file:
 
 * The transition system decides nothing: the task (``machine``) is the one that a run uses.
+* Pairs out of order and waits are compared with Spark. Here, more disorder never makes a wait
+  shorter.
 * Corrections are left out: room ``slack`` has the same ones, and its scopes try them under every
   possible watermark.
 * A claim computes windows and answers without the machine (``model/windows/scopes.py``). It names
@@ -262,33 +264,6 @@ def _promises_of(scope: Scope) -> tuple[StateClaim[State], ...]:
     guards = (LATE, MIXED, CALM, STORM, HELD, EARLY, *((FORGOTTEN,) * (scope.deliveries > 1)))
     return (
         always(
-            "pairs out of order are counted",
-            lambda state: state.clock is None or state.clock.inv == state.clock.inversions,
-            guards=guards,
-            explain=_explain_disorder,
-        ),
-        always(
-            "the wait is that of the reading",
-            lambda state: _is_of_reading(scope, state),
-            guards=guards,
-            explain=_explain_disorder,
-        ),
-        always(
-            "watermark within M of the largest event time",
-            lambda state: _is_near(scope, state),
-            guards=guards,
-        ),
-        always(
-            "nothing stays open behind the watermark",
-            lambda state: (
-                not any(
-                    scope.config.windows.end_us(index) <= state.task.wm_us
-                    for index, _, _ in state.task.open_windows
-                )
-            ),
-            guards=guards,
-        ),
-        always(
             "each pair once",
             lambda state: not any(miscounted_windows(scope, state.task, state.emitted)),
             guards=guards,
@@ -300,24 +275,6 @@ def _promises_of(scope: Scope) -> tuple[StateClaim[State], ...]:
         ),
         no_deadlock("nothing is left undone", lambda state: _is_over(scope, state), guards=(OVER,)),
     )
-
-
-def _is_of_reading(scope: Scope, state: State) -> bool:
-    factor = {"disorder": 1, "scaled": 2}[scope.config.reading]
-    share = min(Fraction(1), factor * _disorder(state))
-    wait_us = scope.config.max_wait_us * share.numerator // share.denominator
-    return state.clock is None or state.clock.wait_us == wait_us
-
-
-def _is_near(scope: Scope, state: State) -> bool:
-    if state.clock is None or state.was_flushed:
-        return True
-    return 0 <= state.clock.t_max_us - state.clock.wm_us <= scope.config.max_wait_us
-
-
-def _explain_disorder(state: State) -> str:
-    times = ", ".join(map(str, state.clock.cluster_us if state.clock else ()))
-    return f"the last event times are {times}: their disorder is {_disorder(state)}"
 
 
 def _explain_miscounted(scope: Scope, state: State) -> str:

@@ -6,7 +6,7 @@ Rules of this file:
 * An operator knows no identities, so a redelivery enters its cluster.
 """
 
-from model.vocabulary import Event, Step, WatermarkConfig
+from model.vocabulary import Event, Step, WatermarkConfig, task_of
 from model.vocabulary.watermark import Inserted, Passing
 from model.watermark.rules import Rules
 from model.windows.cluster import Cluster
@@ -45,13 +45,13 @@ class Upstreams:
             return Passed()
         steps: list[Step] = []
         insertion = None
-        before_us, now_us = self._arrived_us, event.arrival_us
-        if before_us is None:
+        now_us = event.arrival_us
+        if self._arrived_us is None:
             self._arrived_us = self._began_us = now_us
-        else:
-            self._arrived_us = max(before_us, now_us)
+        before_us = self._arrived_us
+        self._arrived_us = max(before_us, now_us)
         period_us = self._config.insert_every_us
-        if period_us and self._rules.is_due(period_us, before_us, now_us):
+        if period_us and now_us // period_us > before_us // period_us:
             insertion = self._insert(event, batch, self._arrived_us, steps)
         steps.append(self._advance(event, batch, self._arrived_us))
         if not period_us:
@@ -59,13 +59,13 @@ class Upstreams:
         return Passed(tuple(steps), insertion)
 
     def _advance(self, event: Event, batch: int, arrived_us: int) -> Passing:
-        rules, number = self._rules, self._rules.upstream_of(event.key, self._config.upstreams)
+        number = task_of(event.key, self._config.upstreams)
         operator = self._operators[number]
         operator.passed_us = arrived_us
         operator.t_max_us = max(operator.t_max_us, event.event_time_us)
-        operator.cluster = rules.entered(operator.cluster, event.event_time_us)
-        wait_us = rules.wait_us(self._config, operator.cluster)
-        operator.wm_us = rules.wm_us(operator.wm_us, operator.t_max_us - wait_us)
+        operator.cluster.enter(event.event_time_us)
+        wait_us = self._rules.wait_us(self._config, operator.cluster)
+        operator.wm_us = max(operator.wm_us, operator.t_max_us - wait_us)
         return Passing(
             number,
             event.seq,
@@ -80,19 +80,20 @@ class Upstreams:
         self, event: Event, batch: int, arrived_us: int, steps: list[Step]
     ) -> Insertion | None:
         """Insert the least watermark of the operators that are not idle, if it has risen."""
-        is_idle, idle_after_us = self._rules.is_idle, self._config.idle_after_us
-        watermarks_us = [
-            operator.wm_us
-            for operator in self._operators
-            if not is_idle(idle_after_us, operator.passed_us, self._began_us, arrived_us)
-        ]
-        wm_us = self._rules.least(watermarks_us) if watermarks_us else self._inserted_us
+        awake = [each for each in self._operators if not self._is_idle(each, arrived_us)]
+        wm_us = min([each.wm_us for each in awake], default=self._inserted_us)
         if wm_us <= self._inserted_us:
             return None
         self._inserted_us = wm_us
         t_max_us = max(operator.t_max_us for operator in self._operators)
         steps.append(Inserted(event.seq, batch, t_max_us, wm_us))
         return Insertion(wm_us, t_max_us - wm_us)
+
+    def _is_idle(self, operator: _Operator, arrived_us: int) -> bool:
+        """Return whether an operator has been silent for too long to hold a watermark back."""
+        last_us = self._began_us if operator.passed_us is None else operator.passed_us
+        idle_after_us = self._config.idle_after_us
+        return idle_after_us is not None and arrived_us - last_us > idle_after_us
 
 
 def upstreams_of(config: WatermarkConfig, rules: Rules) -> Upstreams | None:

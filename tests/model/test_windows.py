@@ -21,7 +21,6 @@ from model.vocabulary.windows import (
     Revision,
 )
 from model.watermark import run
-from model.watermark.evidence import inversions
 from model.windows.cluster import READINGS, Cluster, wait_us
 from model.windows.correction import advance, due, plan
 from model.windows.query import aggregate_of, as_written, quantile
@@ -73,7 +72,6 @@ def test_pairs_out_of_order_are_those_of_the_last_k(times_us: list[int], k: int)
         counted.append(cluster.inv)
     expected = [pair_by_pair(times_us[max(0, n - k) : n]) for n in range(1, len(times_us) + 1)]
     assert counted == expected
-    assert inversions(times_us, k) == expected
     assert list(cluster.times_us) == times_us[-k:]
 
 

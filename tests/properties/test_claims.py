@@ -25,9 +25,8 @@ from model.vocabulary.grouping import Answer, Heavy, Partial, Route
 from model.vocabulary.grouping import Rejected as Unfit
 from model.vocabulary.join import PROTOCOL, Ack, Admit, Drop, Forward, Quiet, Receive
 from model.vocabulary.script import config as words
-from model.vocabulary.slack import CONTROLS, Judged, Progress
-from model.vocabulary.watermark import Clock, Inserted, Passing
-from model.vocabulary.windows import Cleared, Correlation, Final, Late, Result, Revision
+from model.vocabulary.slack import CONTROLS, Progress
+from model.vocabulary.windows import Cleared, Final, Late, Result, Revision
 from model.watermark import claims as watermark_claims
 from properties.promised import Reached, promised
 from straggler.rooms import find_room
@@ -126,16 +125,6 @@ ROOMS = {
         lambda case, trace: slack_claims.judge(case, trace).verdicts,
         (
             *OF_CORRECTIONS,
-            Answering(
-                Correlation,
-                (TWICE, ELSEWHERE, *Correlation._fields),
-                "delay and value are compared as they came",
-            ),
-            Answering(
-                Judged,
-                (TWICE, "start_us", "n_rcv", "miss"),
-                "judgements measure what was recorded",
-            ),
             Answering(Progress, ("slack_us",), "slack follows alpha"),
         ),
     ),
@@ -143,24 +132,7 @@ ROOMS = {
         strategies.cases(corrections=(True,)).map(once),
         watermark.run,
         lambda case, trace: watermark_claims.judge(case, trace).verdicts,
-        (
-            *OF_CORRECTIONS,
-            Answering(Clock, (DROPPED, "seq", "batch"), "every accepted arrival has a clock"),
-            Answering(Clock, ("inv",), "pairs out of order are counted"),
-            Answering(Clock, ("wait_us",), "the wait is that of the reading"),
-            Answering(Clock, ("wm_us",), "watermark follows the wait"),
-        ),
-    ),
-    "upstream": Room(
-        strategies.cases(upstreams=(1, 2, 3)).map(once),
-        watermark.run,
-        lambda case, trace: watermark_claims.judge(case, trace).verdicts,
-        (
-            *OF_ANSWERS,
-            Answering(Passing, (DROPPED, *Passing._fields), "upstream clocks follow the disorder"),
-            Answering(Inserted, (DROPPED, *Inserted._fields), "the least watermark is inserted"),
-            Answering(Late, ("batch",), "late means that a watermark was inserted"),
-        ),
+        OF_CORRECTIONS,
     ),
     "script": Room(
         script_strategies.cases(),

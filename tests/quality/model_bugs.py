@@ -11,21 +11,16 @@ from typing import Any, TypeAlias
 
 from model.checking.accounts import EVERY_ROW
 from model.grouping import machine as grouping
-from model.join import oracle, silence
-from model.join.control import decision_at
+from model.join import oracle
 from model.join.run import SeededRun
 from model.script.intake import REDELIVERED, Intake
 from model.script.meaning import undefined_times
 from model.script.run import hosted_sensors
-from model.script.silence import Silences
-from model.slack import assumption, rules
-from model.slack.machine import Task
+from model.slack import rules
 from model.vocabulary import Step, Trace
 from model.vocabulary.grouping import Route
-from model.vocabulary.join import Decision
 from model.vocabulary.script.config import Hosted
 from model.vocabulary.windows import Cleared, Revision
-from model.watermark.machine import Task as WatermarkTask
 from model.windows import correction, state
 from model.windows import rules as windows
 from model.windows.machine import WindowTask
@@ -60,34 +55,10 @@ STALE_FINALS = Planted(
     lambda right, self: [each._replace(revision=each.revision - 1) for each in right(self)],
 )
 EARLY = Planted(windows.first_open, lambda right, spec, wm_us: right(spec, wm_us) + 1)
-TUPLE_TOO_MANY = Planted(
-    Task._judge_window,
-    lambda right, *given: (judged := right(*given))._replace(n_rcv=judged.n_rcv + 1),
-)
 OTHER_WAY = Planted(
     rules.conformal_step,
     lambda right, config, factor, seen: 2 * factor.alpha - right(config, factor, seen),
 )
-
-
-def _half_of_the_wait(right: Any, self: WatermarkTask, *given: Any) -> Any:
-    held = self.rules
-    self.rules = replace(held, wait_us=lambda *asked: held.wait_us(*asked) // 2)
-    try:
-        return right(self, *given)
-    finally:
-        self.rules = held
-
-
-def _ahead_of_the_wait(right: Any, self: WatermarkTask, *given: Any) -> Any:
-    clock = right(self, *given)
-    self.wm_us = clock.t_max_us + 1
-    return clock._replace(wm_us=self.wm_us)
-
-
-def _half_of_the_share(right: Any, config: Any, epoch: int) -> Decision:
-    decided: Decision = right(config, epoch)
-    return decided._replace(share=decided.share / 2)
 
 
 def _last_forgotten(right: Any, self: oracle.Gate, stream: str, *given: Any) -> None:
@@ -131,12 +102,8 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         "final answers are the latest": STALE_FINALS,
         "exact means all rows": "rejected_rows_do_not_matter",
         "corrections do not wait": "gamma_only",
-        "alpha within 0 and 1": "alpha_unclamped",
         "slack within 0 and the largest delay": "slack_winds_up",
-        "watermark never decreases": "watermark_falls",
         "an in-order stream has no slack and nothing late": "early_closing",
-        "slack that covers every delay leaves nothing late": EARLY,
-        "judgements measure what was recorded": TUPLE_TOO_MANY,
         "misses within the conformal bound": Planted(
             rules.conformal_step,
             lambda _right, config, factor, _seen: (
@@ -146,39 +113,10 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         "slack follows alpha": "half_the_delay",
         "what is late came later than the slack": EARLY,
         "the controller answers for its misses": OTHER_WAY,
-        "pd steers the mean coverage": Planted(
-            rules.pd,
-            lambda right, config, factor, seen: (after := right(config, factor, seen))._replace(
-                alpha=2 * factor.alpha - after.alpha
-            ),
-        ),
-        "required coverage is right": "smaller_root",
-        "measured misses are true misses": TUPLE_TOO_MANY,
-        "delay and value are compared as they came": Planted(
-            assumption.scores_of,
-            lambda right, tuples: (scores := right(tuples))._replace(cross=scores.cross + 1),
-        ),
         EVERY_ROW: UNTOLD,
     },
     "watermark": {
-        "watermark within the wait of the largest event time": Planted(
-            WatermarkTask._advance_clock, _ahead_of_the_wait
-        ),
-        "watermark never decreases": "watermark_falls",
-        "watermark follows the wait": "watermark_falls",
-        "every accepted arrival has a clock": "counts_twice",
-        "pairs out of order are counted": "ties_reversed",
-        "the wait is that of the reading": "no_warm_up",
         "the wait is monotone in the disorder": "literal",
-        "calm is not waited for": "literal",
-        "reversal is waited for": Planted(WatermarkTask._advance_clock, _half_of_the_wait),
-        "windows close at the watermark": "closes_late",
-        "late means closed": "closes_early",
-        "upstream clocks follow the disorder": "one_upstream_for_all",
-        "the least watermark is inserted": "greatest_of_upstreams",
-        "an idle operator holds nothing back": "idle_holds_back",
-        "windows close at the inserted watermark": "closes_before_the_insertion",
-        "late means that a watermark was inserted": "late_before_the_insertion",
         "each pair once": "mixed_tuple_lost",
         "one writer": LATER_REVISIONS,
         "final answers are the latest": STALE_FINALS,
@@ -202,19 +140,6 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         ),
         "no pair before its tuples": EPOCH_ZERO,
         "rejected is what watermark and decisions say": Planted(oracle.Gate.offer, _last_forgotten),
-        "a silent stream follows the other one, and makes nothing else late": Planted(
-            silence._floor_us,
-            lambda right, config, own, other_us: right(
-                config, own, None if other_us is None else other_us + (config.lateness_us or 0)
-            ),
-        ),
-        "no pair from outside of the epochs of its query": Planted(
-            oracle.asks_about, lambda _right, *_given: True
-        ),
-        "what is shed is what the decisions ask for": Planted(decision_at, _half_of_the_share),
-        "workers come and go as decided, and no tuple held is lost or doubled": Planted(
-            SeededRun._take_decision, lambda right, self, epoch: right(self, epoch - 1)
-        ),
         "the recorded steps are a behaviour of the protocol": "no_copy",
         EVERY_ROW: Planted(oracle.Gate.offer, _last_forgotten),
     },
@@ -242,15 +167,6 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         "results are what the workflows mean": "at_every_change",
         "where nothing finite comes out is told": Planted(undefined_times, lambda *_given: []),
         "rejected is what is late or not finite": "watermark_falls",
-        "late is what lies behind the latest, and all that lies farther than the lateness": (
-            "late_by_all_sensors"
-        ),
-        "silence makes late what lies too far behind all sensors, and nothing else": Planted(
-            Silences.floor_us,
-            lambda right, self, sensor: (
-                self._latest_us if (floor_us := right(self, sensor)) else floor_us
-            ),
-        ),
         "workers are sent the sensors that are asked for": NEXT_WORKER,
         "no worker has more than the bound of LPT": "target_not_charged",
         EVERY_ROW: Planted(Intake.admit, _every_fifth(REDELIVERED)),

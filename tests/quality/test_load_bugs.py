@@ -1,14 +1,13 @@
-"""Bugs of what traces do not say: the balance of a router, and the load and decisions of a chain.
+"""Bugs of what traces do not say: the balance of a router, and the load of a chain.
 
 A run of a chain is only numbers here: a load rises and falls, and workers come and go by the
 decisions of the model. Spark's controller decides the same to the last bit, and timed runs break
 the claims on bytes (``test_join_load.py`` in ``tests/properties``).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,6 @@ from model.grouping.state import Rules
 from model.grouping.variants import VARIANTS
 from model.join import control
 from model.join.control import Watch
-from model.join.decision_claims import CONTROLLED, ControlLog, Logged, judge_log
 from model.join.load_claims import (
     BYTES,
     CALM,
@@ -36,12 +34,12 @@ from model.join.load_claims import (
 )
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Route
-from model.vocabulary.join_load import Limits, LoadRules, LoadState, Measured
+from model.vocabulary.join_load import Limits
 from tests.quality.planting import Planted
 
 CLAIMS: Mapping[str, frozenset[str]] = {
     "grouping": frozenset((LOWER, UPPER)),
-    "join": frozenset((CONTROLLED, NO_FALSE_SHEDDING, SHED_AS_ASKED, CALM, SCALED, BYTES, FLAT)),
+    "join": frozenset((NO_FALSE_SHEDDING, SHED_AS_ASKED, CALM, SCALED, BYTES, FLAT)),
 }
 """Claims that judge other records than traces, by room."""
 
@@ -154,52 +152,3 @@ def test_a_bug_of_a_controller_breaks_its_claim(claim: str) -> None:
     with BUGS[claim].in_force():
         moments = run()
     assert outcomes(moments)[claim] is Outcome.BROKEN
-
-
-# ---------------------------------------------------------------------------- decisions in a log
-
-LOGGED = LoadRules(
-    *(0.25, 0.75, 0.8, 2_000, 3_000, 2, 6),
-    capacity=20,
-    blocks="adaptive",
-    shed="linear",
-    base=0.1,
-    margin=0.1,
-    smoothing=0.5,
-    block_size=16,
-)
-LOADS = (1.0, 1.9, 2.0, 2.0, 2.0, 2.8, 3.9, 4.0, 4.0, 4.0, 2.6, 2.6, 1.0, 0.3, 0.2, 0.2, 0.2, 0.2)
-
-
-def logged() -> ControlLog:
-    state = first = control.start(LOGGED, 2)
-    steps = []
-    for epoch, busy in enumerate(LOADS):
-        busy_us = tuple(int(1_000 * busy / state.workers) for _ in range(state.workers))
-        measured = Measured(epoch, 1_000, busy_us, 10, 0, 0)
-        state, decision = control.decide(LOGGED, state, measured)
-        steps.append(Logged(measured, state, decision))
-    return ControlLog(LOGGED, first, steps)
-
-
-def _never_forgets(right: Any, rules: LoadRules, state: LoadState, measured: Measured) -> Any:
-    after, decision = right(rules, state, measured)
-    if after.workers != state.workers:
-        after = after._replace(high_since_us=state.high_since_us, low_since_us=state.low_since_us)
-    return after, decision
-
-
-def _decides_for_this_epoch(
-    right: Any, rules: LoadRules, state: LoadState, measured: Measured
-) -> Any:
-    after, decision = right(rules, state, measured)
-    return after, decision._replace(epoch=measured.epoch)
-
-
-@pytest.mark.parametrize("instead", [_never_forgets, _decides_for_this_epoch])
-def test_a_mistake_of_a_decision_is_found_in_the_log(instead: Callable[..., Any]) -> None:
-    assert [each.outcome for each in judge_log(logged()).verdicts] == [Outcome.HOLDS]
-    with Planted(control.decide, instead).in_force():
-        log = logged()
-    verdicts = judge_log(log).verdicts
-    assert {each.claim: each.outcome for each in verdicts} == {CONTROLLED: Outcome.BROKEN}

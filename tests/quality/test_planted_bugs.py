@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from model.grouping.variants import AGREEMENT
+from model.checking.variants import AGREEMENT
 from model.join.state_claims import LOST, STUCK
 from straggler.rooms import find_room, room_names
 from tests.quality.claims import assert_breaks, broken, claims_of, reference

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations_with_replacement, product
-from math import comb
+from math import ceil, comb
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
 from model.slack.requirement import WindowFacts, requirement_of
-from model.slack.requirement_claims import rank_failures
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
 from straggler.pages.errata import Findings, decide, search
@@ -56,7 +56,7 @@ class Window(NamedTuple):
         eps = Fraction(repr(self.config.eps))
         if self.values:
             return _sum_fails(self.values, self.total - n, eps)
-        return rank_failures(Fraction(repr(self.config.q)), eps, self.total, n)
+        return _ranks_fail(Fraction(repr(self.config.q)), eps, self.total, n)
 
 
 def _sum_fails(values: Sequence[int], missing: int, eps: Fraction) -> Fraction:
@@ -67,6 +67,18 @@ def _sum_fails(values: Sequence[int], missing: int, eps: Fraction) -> Fraction:
     limit = eps * sum(values)
     failed = sum(n for (m, lost), n in ways.items() if m == missing and lost >= limit)
     return Fraction(failed, comb(len(values), missing))
+
+
+@lru_cache(maxsize=1 << 12)
+def _ranks_fail(q: Fraction, eps: Fraction, total: int, n: int) -> Fraction:
+    """Return the share of all n-subsets of 1..N whose answer is eps * N ranks off or more."""
+    aim, k = ceil(q * total), ceil(q * n)
+    failed = sum(
+        comb(rank - 1, k - 1) * comb(total - rank, n - k)
+        for rank in range(1, total + 1)
+        if abs(rank - aim) >= eps * total
+    )
+    return Fraction(failed, comb(total, n))
 
 
 def sums() -> Iterator[Window]:
