@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -119,28 +119,3 @@ def run_to_its_end(folder: Path, program: str) -> Driver:
             assert driver.process.wait(PATIENCE_S) == 0
     assert driver.lines[-1:] == ["done"], driver.said()
     return driver
-
-
-def end_executor_once(note: Path) -> None:
-    """Kill the executor of the calling Python worker with SIGKILL, unless ``note`` exists.
-
-    The note receives the number of the killed process.
-    """
-    try:
-        with note.open("x", encoding="utf-8") as out:
-            # A Python worker is a child of a daemon, which is a child of the executor.
-            stat = Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8")
-            executor = int(stat.rpartition(")")[2].split()[1])
-            out.write(str(executor))
-    except FileExistsError:
-        return
-    os.kill(executor, signal.SIGKILL)
-    time.sleep(600)  # the daemon ends this process too
-
-
-def assert_ended(notes: Path, names: Sequence[str]) -> None:
-    """Assert that :func:`end_executor_once` left these notes, of processes that have ended."""
-    ended = {path.name: int(path.read_text(encoding="utf-8")) for path in notes.iterdir()}
-    assert sorted(ended) == sorted(names)
-    assert len(set(ended.values())) == len(names)
-    assert not [pid for pid in ended.values() if Path(f"/proc/{pid}").exists()]

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -24,7 +26,7 @@ from model.script.placement import (
     sensors_of,
 )
 from model.script.rules import RULES
-from model.vocabulary import ScriptConfig, Workload
+from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Result, Undefined
 from properties.promised import Reached, promised
 from spark_impl.runtime.systems import arrivals_table
@@ -32,8 +34,9 @@ from spark_impl.script.plan import compile_plan
 from spark_impl.script.processor import MESSAGE
 from spark_impl.script.router import Router
 from spark_impl.script.system import WorkerInProcess, WorkerOutput, run_in_process
+from straggler.rooms.script.language import parse
 from straggler.strategies.script import SENSORS, cases, configs
-from tests.harness.killed_queries import script_workload
+from tests.soak.oracles import SCRIPT
 
 # ------------------------------------------------------------------- scripts that came into force
 
@@ -79,8 +82,15 @@ def test_no_result_needs_what_is_left_out(reached: Reached, case: Workload, plac
 
 
 def test_messages_that_a_superseded_driver_sends_again_count_once(seed: int) -> None:
-    case = script_workload(1, seed)
-    case = case.with_(cuts=tuple(range(20, len(case.arrivals), 20)))
+    draw = Random(seed)
+    stamps = accumulate((draw.randint(1_000, 20_000) for _ in range(400)), initial=1_000_000_000)
+    events = [
+        Event(seq, seq, draw.choice("AABBC"), ts_us, float(draw.randint(0, 20)), ts_us)
+        for seq, ts_us in enumerate(stamps)
+    ]
+    rates = (("A", 10_000), ("B", 10_000), ("C", 100))
+    config = ScriptConfig((parse(SCRIPT, "soak"),), rates, 2, 50_000, cap_percent=100)
+    case = Workload("script", tuple(events), config.to_json(), tuple(range(20, 400, 20)))
     process, last = WorkerInProcess.process, dict[WorkerInProcess, tuple[Any, ...]]()
     again = []
 

@@ -16,6 +16,7 @@ import pytest
 
 from tests.harness.driver_kills import needs_proc
 from tests.soak import driver, faults, rooms
+from tests.soak.__main__ import CLUSTER
 from tests.soak.driver import DriverProcess
 from tests.soak.faults import Plan
 from tests.soak.life import Drivers, Life
@@ -100,6 +101,40 @@ def test_a_soak_survives_faults_and_catches_a_sink_that_does_not(
         life.remove()
     assert {each.kind for each in found} == ({expected} if expected else set())
     assert not (tmp_path / "life").exists()
+
+
+KILLS = [
+    (faults.DRIVER_KILLED, faults.IN_BATCH),
+    (faults.EXECUTOR_KILLED, faults.IN_BATCH),
+    (faults.DRIVER_KILLED, faults.AFTER_SINK),
+    (faults.WORKER_KILLED, faults.IN_BATCH),
+    (faults.DRIVER_KILLED, faults.STARTING),
+    (faults.EXECUTOR_KILLED, faults.FLUSHING),
+]
+
+
+@needs_proc
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("room", ORACLES)
+def test_answers_are_exact_though_drivers_executors_and_workers_are_killed(
+    tmp_path: Path, seed: int, room: str
+) -> None:
+    both = Drivers(lambda: DriverProcess(CLUSTER, tmp_path / "driver"))
+    life = Life(room, tmp_path / "life", both, Random(seed))
+    in_turn = {"slack": faults.CORRECTING, "join": faults.RESIZING}
+    more = [(faults.DRIVER_KILLED, in_turn[room])] if room in in_turn else []
+    try:
+        for number, (kind, moment) in enumerate((*more, *KILLS)):
+            outcome = life.undergo(Plan(number, room, kind, moment))
+            assert outcome.findings == []
+            assert outcome.struck
+            assert outcome.checked
+    finally:
+        life.stop()
+        life.remove()
+        both.end()
+    assert life.ended
 
 
 @needs_proc
