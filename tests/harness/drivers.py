@@ -1,7 +1,7 @@
 """Queries that announce their micro-batches, and a driver of a windowed one that tests kill.
 
 ``python -m tests.harness.drivers FOLDER`` resumes what is in a folder and runs it to its end, flush
-included. It prints the lines that :mod:`tests.harness.driver_kills` waits for.
+included. It announces micro-batches, and prints ``done`` at its end.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload
 from model.vocabulary.windows import Late
@@ -24,7 +24,7 @@ from spark_impl.join import ChainStream
 from spark_impl.runtime.histories import append, files_of, history_schema
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.session import session
-from spark_impl.runtime.storage import Address, Location, locate
+from spark_impl.runtime.storage import Location, locate
 from spark_impl.runtime.systems import CASE
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.script import ScriptQuery
@@ -35,8 +35,6 @@ from spark_impl.windows.room import WindowRoom
 from straggler.rooms import find_room
 from tests.harness.announcements import announced, say
 
-WINDOWS = "tests.harness.drivers"
-"""Program, as :mod:`tests.harness.driver_kills` takes it."""
 PIPELINES: Mapping[str, WindowRoom[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
 FILES = 9
 ROWS = 60
@@ -116,11 +114,6 @@ def place_of(folder: Path) -> Location:
     return locate(elsewhere.read_text(encoding="utf-8") if elsewhere.exists() else folder)
 
 
-def workload_in(folder: Path) -> Workload:
-    """Read the workload of a folder."""
-    return Workload.from_json(json.loads((folder / "workload.json").read_text(encoding="utf-8")))
-
-
 def both_streams(events: tuple[Event, ...]) -> pa.Table:
     """Return a file of a history for :func:`spark_impl.join.from_history`."""
     schema = history_schema(pa.field("stream", pa.string()))
@@ -145,18 +138,16 @@ def windows_workload(room: str, seed: int) -> Workload:
 # ------------------------------------------------------------------------------------------- runs
 
 
-def open_windows(spark: SparkSession, folder: Path, store: Address) -> AnnouncedQuery:
-    """Open the query of the workload in ``folder``; Spark's own files stay on this machine."""
-    workload, history = workload_in(folder), place_of(folder) / "history"
-    room = PIPELINES[workload.room]
-    config, checkpoint = room.read(workload.config), folder / "checkpoint"
-    return AnnouncedQuery(spark, config, history, store, [CASE], checkpoint=checkpoint, room=room)
-
-
 def main(folder: Path) -> None:
-    """Run what is in ``folder`` in a session of its own."""
+    """Run the query of ``folder`` in a session of its own; Spark's files stay on this machine."""
+    text, place = (folder / "workload.json").read_text(encoding="utf-8"), place_of(folder)
+    workload, checkpoint = Workload.from_json(json.loads(text)), folder / "checkpoint"
+    room = PIPELINES[workload.room]
+    places = place / "history", place / "store"
     with session() as spark:
-        open_windows(spark, folder, place_of(folder) / "store").flush()
+        AnnouncedQuery(
+            spark, room.read(workload.config), *places, [CASE], checkpoint=checkpoint, room=room
+        ).flush()
         say("done")
 
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.driver_kills import needs_proc
 from tests.soak import driver, faults, rooms
 from tests.soak.__main__ import CLUSTER
-from tests.soak.driver import DriverProcess
+from tests.soak.driver import DriverProcess, needs_proc
 from tests.soak.faults import Plan
 from tests.soak.life import Drivers, Life
 from tests.soak.oracles import LOST, ORACLES, TWICE, Arrival, Finding

@@ -1,12 +1,11 @@
-"""Answers on S3 stay exact if SIGKILL ends a driver at any moment, and a store has to be shared.
+"""Answers on S3 stay exact if SIGKILL ends a driver at any moment.
 
-All of it runs at night. ``tests/soak/test_soak.py`` kills drivers, executors and workers of every
+It runs at night. ``tests/soak/test_soak.py`` kills drivers, executors and workers of every
 room; by day the promises of ``properties/test_promises.py`` are kept by queries that are killed in
 their micro-batches.
 """
 
-import json
-import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -15,16 +14,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from properties import profiles
-from spark_impl.runtime.storage import Location, locate
-from spark_impl.runtime.stores import require_view
+from spark_impl.runtime.storage import Location
 from spark_impl.windows.system import read_trace
 from straggler.judging.judge import broken_sentences
 from straggler.rooms import find_room
-from tests.harness import s3_server, unshared_stores
-from tests.harness.driver_kills import kills, needs_proc, run_to_its_end
-from tests.harness.drivers import BATCHES, PIPELINES, WINDOWS, place_of, prepare, windows_workload
-from tests.harness.unshared_stores import OWN
+from tests.harness import drivers, s3_server
+from tests.harness.drivers import BATCHES, PIPELINES, place_of, prepare, windows_workload
+from tests.soak.driver import DriverProcess, needs_proc
 
+MOMENTS = (("begin", 1.0), ("begin", 0.1), ("end", 0.1))
+"""Line that starts the wait for a kill, and the longest wait (s). The kill strikes at any time in a
+batch, near its beginning, or between its end and Spark's commit."""
 pytestmark = [needs_proc, pytest.mark.long, pytest.mark.timeout(1_800)]
 
 
@@ -38,16 +38,29 @@ def bucket() -> Iterator[Location]:
         yield found
 
 
+def run_until(folder: Path, *starts: str, then_s: float = 0) -> list[str]:
+    """Run a driver until it has printed lines with these beginnings, kill it; return its lines."""
+    driver = DriverProcess(str(folder), folder / "scratch", drivers.__name__)
+    try:
+        for start in starts:
+            driver.wait_for(start)
+        time.sleep(then_s)
+    finally:
+        driver.end()
+    return driver.lines
+
+
 @pytest.mark.parametrize("room", PIPELINES)
 def test_answers_on_s3_are_exact_though_the_driver_is_killed(
     spark: SparkSession, tmp_path: Path, bucket: Location, seed: int, room: str
 ) -> None:
     workload = windows_workload(room, seed)
     prepare(tmp_path, workload, bucket / tmp_path.name)
-    at_most = profiles.choose(1, nightly=3)
-    seen = list(kills(tmp_path, WINDOWS, Random(f"{seed}/{room}"), at_most))
-    run_to_its_end(tmp_path, WINDOWS)
-    assert seen
+    draw, seen = Random(f"{seed}/{room}"), list[str]()
+    for _ in range(profiles.choose(1, nightly=3)):
+        moment, most_s = draw.choice(MOMENTS)
+        seen += run_until(tmp_path, *[moment] * draw.randint(1, 2), then_s=draw.uniform(0, most_s))
+    assert run_until(tmp_path, "done")[-1] == "done"
     s3_server.tell_workers(spark)
     batches = {workload.name: BATCHES}
     traces = read_trace(PIPELINES[room], spark, place_of(tmp_path) / "store", batches)
@@ -57,28 +70,4 @@ def test_answers_on_s3_are_exact_though_the_driver_is_killed(
     assert evidence.guards["late pairs"]
     assert not broken_sentences(evidence.verdicts)
     left = [path.name for path in (tmp_path / "scratch").iterdir()]
-    assert not left, "the next start removes what a killed driver left"
-
-
-# ----------------------------------------------------------------------- stores that are not shared
-
-
-SENTENCE = "the driver and all workers have to reach one folder under this address"
-
-
-@needs_proc
-@pytest.mark.timeout(600)
-def test_a_query_stops_in_its_first_micro_batch_and_says_why(tmp_path: Path, seed: int) -> None:
-    (tmp_path / "slack").mkdir()
-    prepare(tmp_path / "slack", windows_workload("slack", seed))
-    run_to_its_end(tmp_path, unshared_stores.__name__)
-    results = json.loads((tmp_path / "results.json").read_bytes())
-    stopped, complete = results["windows"]
-    rows = r"has 0 of the [1-9]\d* rows that workers wrote to 'result' in micro-batch 0"
-    assert re.fullmatch(f"{OWN}/windows {rows}: {SENTENCE}", stopped), stopped
-    assert complete == -1
-    lacks = r"lacks kind=sender/00000000-\w+\.parquet, which was written"
-    assert re.fullmatch(f"{OWN}/routers {lacks}: {SENTENCE}", results["routers"]), results
-    assert require_view(locate(tmp_path / "routers")).last == -1
-    (file,) = results["modules"]
-    assert "/straggler.zip/" in file, "executors import our packages from the archive"
+    assert left == ["stderr"], "the next start removes what a killed driver left"
