@@ -37,21 +37,11 @@ class PlantedSink(rooms.Handed):
         super().write(batch, content)
 
 
-class OneDriver(Drivers):
-    """A driver that nobody replaces."""
-
-    def __init__(self, folder: Path) -> None:
-        self.active = self.standby = DriverProcess("local[4,4]", folder, __name__)
-        self.active.wait_until_ready()
-
-    def end(self) -> None:
-        """End it."""
-        self.active.end()
-
-
 @pytest.fixture(scope="module")
 def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
-    started = OneDriver(tmp_path_factory.mktemp("driver"))
+    folder = tmp_path_factory.mktemp("driver")
+    started = Drivers(lambda: DriverProcess("local[4,4]", folder, __name__))
+    started.active.wait_until_ready()
     yield started
     started.end()
 
