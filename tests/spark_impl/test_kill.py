@@ -7,6 +7,7 @@ their micro-batches.
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -20,11 +21,12 @@ from straggler.judging.judge import broken_sentences
 from straggler.rooms import find_room
 from tests.harness import drivers, s3_server
 from tests.harness.drivers import BATCHES, PIPELINES, place_of, prepare, windows_workload
-from tests.soak.driver import DriverProcess, needs_proc
+from tests.soak.driver import DriverProcess, Ended, needs_proc
 
 MOMENTS = (("begin", 1.0), ("begin", 0.1), ("end", 0.1))
 """Line that starts the wait for a kill, and the longest wait (s). The kill strikes at any time in a
 batch, near its beginning, or between its end and Spark's commit."""
+PATIENCE_S = 180
 pytestmark = [needs_proc, pytest.mark.long, pytest.mark.timeout(1_800)]
 
 
@@ -39,14 +41,16 @@ def bucket() -> Iterator[Location]:
 
 
 def run_until(folder: Path, *starts: str, then_s: float = 0) -> list[str]:
-    """Run a driver until it has printed lines with these beginnings, kill it; return its lines."""
+    """Run a driver until it has printed lines with these beginnings, kill it; return its lines.
+
+    The speed of the machine decides how far the driver gets; it may end before.
+    """
     driver = DriverProcess(str(folder), folder / "scratch", drivers.__name__)
-    try:
+    with suppress(Ended):
         for start in starts:
-            driver.wait_for(start)
+            driver.wait_for(start, patience_s=PATIENCE_S)
         time.sleep(then_s)
-    finally:
-        driver.end()
+    driver.end()
     return driver.lines
 
 
@@ -56,11 +60,13 @@ def test_answers_on_s3_are_exact_though_the_driver_is_killed(
 ) -> None:
     workload = windows_workload(room, seed)
     prepare(tmp_path, workload, bucket / tmp_path.name)
-    draw, seen = Random(f"{seed}/{room}"), list[str]()
+    draw, seen = Random(f"{seed}/{room}"), list[list[str]]()
     for _ in range(profiles.choose(1, nightly=3)):
         moment, most_s = draw.choice(MOMENTS)
-        seen += run_until(tmp_path, *[moment] * draw.randint(1, 2), then_s=draw.uniform(0, most_s))
-    assert run_until(tmp_path, "done")[-1] == "done"
+        lines = [moment] * draw.randint(1, 2)
+        seen.append(run_until(tmp_path, *lines, then_s=draw.uniform(0, most_s)))
+    assert "done" not in seen[0], "nothing was interrupted"
+    assert "done" in run_until(tmp_path, "ended")
     s3_server.tell_workers(spark)
     batches = {workload.name: BATCHES}
     traces = read_trace(PIPELINES[room], spark, place_of(tmp_path) / "store", batches)
