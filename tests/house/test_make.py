@@ -1,4 +1,4 @@
-"""What make asks of this machine before it installs anything."""
+"""Requirements of make on this machine, which are asked for before anything is installed."""
 
 import re
 import subprocess
