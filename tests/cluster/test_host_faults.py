@@ -61,17 +61,6 @@ def test_pairs_are_exact_though_links_carry_1_mbit(hosts: Hosts, chain: str) -> 
     assert all(waits.values()), f"no packet had to wait: {waits}"
 
 
-def test_pairs_are_exact_though_a_worker_is_ten_times_slower(hosts: Hosts, chain: str) -> None:
-    slow: list[str] = []
-
-    def slow_down(host: str) -> None:
-        hosts.slow(host, factor=10)
-        slow.append(host)
-
-    diff_during(hosts, hosts.shared / "slow", "in_epoch", chain, slow_down)
-    assert hosts.waits_of_processor(slow[0]) > 0, "the host had nothing to do"
-
-
 def retransmissions(hosts: Hosts, host: str) -> int:
     """Return the number of TCP segments that a host has sent again."""
     names, values = (

@@ -6,12 +6,11 @@ executors and their Python processes listen for each other.
 
 import ipaddress
 import re
-import sys
 from typing import NamedTuple
 
 import pytest
 
-from tests.cluster.commands import diff_during, small_join, wait
+from tests.cluster.commands import diff_during, small_join
 from tests.harness.hosts import Hosts
 
 OWNERS = {
@@ -21,18 +20,9 @@ OWNERS = {
     "deploy.SparkSubmit": "driver in Java",
     "pyspark.daemon": "Python of an executor",
     "tests.harness.host_faults": "driver in Python",
-    "http.server": "planted",
 }
 """Kind of process, by a part of its command line."""
 SECRET = re.compile(r"^spark\.(authenticate\.secret|.*secretKey) (\S+)$", re.MULTILINE)
-PAGE = """
-import sys, urllib.error, urllib.request
-try:
-    urllib.request.urlopen(sys.argv[1], timeout=5)
-    print("open")
-except urllib.error.HTTPError as error:
-    print(error.code)
-"""
 
 
 class Socket(NamedTuple):
@@ -106,41 +96,3 @@ def test_nothing_listens_beyond_the_addresses_of_its_host(hosts: Hosts, moment: 
     secrets = [found[1] for found in SECRET.findall(conf)]
     assert len(secrets) == 2
     assert not [each for each in secrets if any(each in text for text in commands)]
-
-
-def test_pages_of_master_and_worker_need_a_token(hosts: Hosts) -> None:
-    pages = [each for each in listening(hosts) if ipaddress.ip_address(each.address).is_loopback]
-    assert {each.owner for each in pages} >= {"master", "worker"}
-    for each in pages:
-        address = f"http://127.0.0.1:{each.port}/"
-        said = hosts.run(each.host, sys.executable, "-c", PAGE, address).stdout
-        assert said == "403\n", (each, said)
-
-
-def test_a_driver_without_the_secret_is_refused(hosts: Hosts) -> None:
-    command = (sys.executable, "-m", "straggler.cli", "diff", "grouping", "--input", "tokens")
-    stranger = {"TMPDIR": str(hosts.shared), "SPARK_CONF_DIR": str(hosts.shared)}
-    before = refusals(hosts)
-    driver = hosts.start("host-1", *command, "--master", hosts.master, environment=stranger)
-    try:
-        wait(lambda: refusals(hosts) > before)
-    finally:
-        hosts.stop(driver)  # it would try again for a minute
-
-
-def refusals(hosts: Hosts) -> int:
-    """Return how often the master has refused somebody who did not show the secret."""
-    return hosts.log_of_master().count("Expected SaslMessage")
-
-
-@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
-def test_planted_wildcard_socket_is_found(hosts: Hosts, address: str) -> None:
-    module = ("-m", "http.server", "--bind", address, "8000")
-    planted = hosts.start("host-2", sys.executable, "-u", *module, folder=hosts.shared)
-    try:
-        assert planted.stdout is not None
-        planted.stdout.readline()
-        (found,) = strangers(hosts, listening(hosts))
-        assert found[:2] == ("host-2", "planted")
-    finally:
-        hosts.stop(planted)

@@ -1,27 +1,30 @@
-"""Driver processes that tests kill: a landing, a windowed query, a chain, sensor scripts.
+"""Queries that announce their micro-batches, and a driver of a windowed one that tests kill.
 
-``python -m tests.harness.drivers KIND FOLDER`` resumes what is in a folder and runs it to its end,
-flush included. It prints the lines that :mod:`tests.harness.driver_kills` waits for.
+``python -m tests.harness.drivers FOLDER`` resumes what is in a folder and runs it to its end, flush
+included. It announces micro-batches, and prints ``done`` at its end.
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from model.vocabulary import Event, JoinConfig, ScriptConfig, Workload
-from spark_impl.join import ChainJoin, ChainStream, from_history
+from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload
+from model.vocabulary.windows import Late
+from sim.kernel.log import simulate_arrivals
+from sim.scenarios import umts
+from spark_impl.join import ChainStream
 from spark_impl.runtime.histories import append, files_of, history_schema
 from spark_impl.runtime.landing import Landing
-from spark_impl.runtime.queries import Sink
 from spark_impl.runtime.session import session
-from spark_impl.runtime.storage import Address, Location, locate
+from spark_impl.runtime.storage import Location, locate
 from spark_impl.runtime.systems import CASE
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.script import ScriptQuery
@@ -29,16 +32,21 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.query import WindowedQuery
 from spark_impl.windows.room import WindowRoom
+from straggler.rooms import find_room
 from tests.harness.announcements import announced, say
 
-LANDING, WINDOWS, CHAIN, SCRIPTS = (
-    f"tests.harness.drivers {kind}" for kind in ("landing", "windows", "chain", "scripts")
-)
-"""Programs, as :mod:`tests.harness.driver_kills` takes them."""
 PIPELINES: Mapping[str, WindowRoom[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
 FILES = 9
 ROWS = 60
 """Number of rows of a file to land; the first row of every file cannot be read."""
+BATCHES = 4
+GAMMA: dict[str, Any] = {"tasks": 2, "gamma_us": 1_000_000}
+MEDIAN: dict[str, Any] = {"aggregate": "median", "keyed": False, "corrections": True}
+QUERIES = {
+    "slack": SlackConfig(1_000_000, 200_000, max_slack_us=20_000, **GAMMA),
+    "watermark": WatermarkConfig(500_000, 200_000, 100_000, k=8, **MEDIAN, **GAMMA),
+}
+"""Windowed query of each room."""
 
 
 # ----------------------------------------- queries with a line before and after each micro-batch
@@ -80,20 +88,13 @@ class AnnouncedScripts(ScriptQuery):
 
 
 def prepare(folder: Path, workload: Workload, place: Location | None = None) -> None:
-    """Write the workload of windows or scripts, and its history; it may be at another place."""
+    """Write the workload of windows, and its history; it may be at another place."""
     workload.write(folder / "workload.json")
     if place is not None:
         (folder / "place").write_text(str(place), encoding="utf-8")
     for batch in workload.batches():
         rows = [{CASE: workload.name, **event._asdict()} for event in batch]
         append(place_of(folder) / "history", pa.Table.from_pylist(rows))
-
-
-def prepare_chain(folder: Path, workload: Workload) -> None:
-    """Write the workload of a chain, and its history."""
-    workload.write(folder / "workload.json")
-    for batch in workload.batches():
-        append(folder / "history", both_streams(batch))
 
 
 def prepare_files(folder: Path) -> None:
@@ -113,104 +114,40 @@ def place_of(folder: Path) -> Location:
     return locate(elsewhere.read_text(encoding="utf-8") if elsewhere.exists() else folder)
 
 
-def workload_in(folder: Path) -> Workload:
-    """Read the workload of a folder."""
-    return Workload.from_json(json.loads((folder / "workload.json").read_text(encoding="utf-8")))
-
-
 def both_streams(events: tuple[Event, ...]) -> pa.Table:
     """Return a file of a history for :func:`spark_impl.join.from_history`."""
     schema = history_schema(pa.field("stream", pa.string()))
     return pa.Table.from_pylist([event._asdict() for event in events], schema)
 
 
-def sink_to(folder: Path) -> Sink:
-    """Return a sink that writes the pairs of each epoch into a file, and replaces that file."""
-    folder.mkdir(exist_ok=True)
+def windows_workload(room: str, seed: int) -> Workload:
+    """Return a windowed query of a few phones for half a minute.
 
-    def hand_on(rows: DataFrame, epoch: int) -> None:
-        scratch = folder / f".{epoch}"
-        scratch.write_text(json.dumps([list(row) for row in rows.collect()]), encoding="utf-8")
-        scratch.replace(folder / f"{epoch}.json")
-
-    return hand_on
-
-
-def read_sink(folder: Path) -> list[tuple[str, int, int]]:
-    """Return all pairs that the sink of a chain received, sorted by query."""
-    files = (folder / "handed").glob("[0-9]*.json")
-    rows = (row for path in files for row in json.loads(path.read_text(encoding="utf-8")))
-    return sorted((query, r_id, s_id) for query, r_id, s_id, _ in rows)
+    Some tuples are late: other phones are taken until they are.
+    """
+    for more in count():
+        events = simulate_arrivals(umts(seed + more, messages=60), seed).events
+        cuts = tuple(len(events) * batch // BATCHES for batch in range(1, BATCHES))
+        config = QUERIES[room].to_json()
+        workload = Workload(room, events, config, cuts, seed=seed, name=f"query of {room}")
+        if find_room(room).reference()(workload).of(Late):
+            break
+    return workload
 
 
 # ------------------------------------------------------------------------------------------- runs
 
 
-def land(spark: SparkSession, folder: Path) -> None:
-    """Land each file of ``in`` as a micro-batch."""
-    source = spark.readStream.schema("ts long, v double").option("maxFilesPerTrigger", 1)
-    AnnouncedLanding(
-        source.json(str(folder / "in")),
-        folder / "history",
-        folder / "checkpoint",
-        event_time="ts",
-        value="v",
-        time_unit="us",
-    ).run_available()
-
-
-def open_windows(spark: SparkSession, folder: Path, store: Address) -> AnnouncedQuery:
-    """Open the query of the workload in ``folder``; Spark's own files stay on this machine."""
-    workload, history = workload_in(folder), place_of(folder) / "history"
+def main(folder: Path) -> None:
+    """Run the query of ``folder`` in a session of its own; Spark's files stay on this machine."""
+    text, place = (folder / "workload.json").read_text(encoding="utf-8"), place_of(folder)
+    workload, checkpoint = Workload.from_json(json.loads(text)), folder / "checkpoint"
     room = PIPELINES[workload.room]
-    config, checkpoint = room.read(workload.config), folder / "checkpoint"
-    return AnnouncedQuery(spark, config, history, store, [CASE], checkpoint=checkpoint, room=room)
-
-
-def run_windows(spark: SparkSession, folder: Path) -> None:
-    """Run a windowed query, whose room the workload names."""
-    open_windows(spark, folder, place_of(folder) / "store").flush()
-
-
-def run_chain(spark: SparkSession, folder: Path) -> None:
-    """Run a chain, which has another number of workers at every start."""
-    config = JoinConfig.from_json(workload_in(folder).config)
-    with (folder / "starts").open("a+", encoding="utf-8") as starts:
-        starts.write("started\n")
-        starts.seek(0)
-        workers = 1 + len(starts.readlines()) % 3
-    join = ChainJoin(
-        workers,
-        config.window_us,
-        dict(config.queries),
-        block_size=config.block_size,
-        lateness_us=config.lateness_us,
-    )
-    plain = join.stream(*from_history(spark, folder / "history"), folder / "store")
-    sink = sink_to(folder / "handed")
-    stream = AnnouncedStream(plain._chain, plain._rows, sink, plain._checkpoint)
-    stream.run_available()
-    stream.flush()
-
-
-def run_scripts(spark: SparkSession, folder: Path) -> None:
-    """Run sensor scripts."""
-    config = ScriptConfig.from_json(workload_in(folder).config)
-    AnnouncedScripts(spark, config, folder / "history", folder / "store", [CASE]).flush()
-
-
-RUNS: Mapping[str, Callable[[SparkSession, Path], None]] = {
-    "landing": land,
-    "windows": run_windows,
-    "chain": run_chain,
-    "scripts": run_scripts,
-}
-
-
-def main(kind: str, folder: Path) -> None:
-    """Run what is in ``folder`` in a session of its own."""
-    with session("local[3,2]" if kind == "chain" else None) as spark:
-        RUNS[kind](spark, folder)
+    places = place / "history", place / "store"
+    with session() as spark:
+        AnnouncedQuery(
+            spark, room.read(workload.config), *places, [CASE], checkpoint=checkpoint, room=room
+        ).flush()
         say("done")
 
 
@@ -221,4 +158,4 @@ def counts_of(made: Landing) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(Path(sys.argv[1]))

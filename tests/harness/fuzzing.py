@@ -1,4 +1,4 @@
-"""Damaged inputs by the hundred: every command has to refuse or to do what it was asked.
+"""Damaged inputs: every command has to refuse them or to do what it was asked.
 
 The command lines and files of :mod:`tests.harness.fuzzed_commands` are damaged, and each command
 runs in this process. :func:`problems` says what has to hold of every one of them: no traceback, one
@@ -9,25 +9,22 @@ whole or what was there before.
 import io
 import json
 import os
-import random
 import re
-import shlex
 import signal
 import sys
 import tempfile
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from hypothesis import strategies as st
+
 from tests.harness.fuzzed_commands import Form, call
 
-UNKNOWN = "--no-such-"
-"""Beginning of an option that no command has."""
 BEFORE = b"what was there before\n"
 PATIENCE_S = 10.0
 """Processor time (s) until a command counts as slow: a damaged size may ask for a day of work."""
@@ -39,12 +36,14 @@ WORDS: Sequence[str] = (
     *("key", "value <", "a=b", "=", "..", "/", ".", "-", "--", "a\x1bb", "\u202eb", "[red]"),
     *("é" * 300, "%s", "{0}"),
 )
-VALUES: Sequence[object] = (
-    *(None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63) - 1, 10**30, 0.5, -0.0, 1e308, 1e-320),
-    *("", "a", "🐀", "NaN", "-Infinity", "\x00", "\x1b[2J", "\u202e[/red]", "x" * 5000),
-    *(10**4200, [], {}, [[]], [0], {"a": 1}, [None]),
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        *(None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63) - 1, 10**30, 0.5, -0.0, 1e308),
+        *("", "a", "🐀", "NaN", "-Infinity", "\x00", "\x1b[2J", "\u202e[/red]", "x" * 5000),
+        *(1e-320, 10**4200, [], {}, [[]], [0], {"a": 1}, [None]),
+    ]
 )
-TEXTS: Sequence[str] = ("NaN", "1e999", "\\u", *'-"{}[],:\n\r\t\x00é')
+TEXTS = st.sampled_from([*WORDS, "NaN", "1e999", "\\u", *'-"{}[],:\n\r\t\x00é'])
 
 
 class Input(NamedTuple):
@@ -65,89 +64,76 @@ class Outcome(NamedTuple):
     files: Mapping[str, bytes]
 
 
-def damaged(form: Form, rng: random.Random) -> Input:
-    """Return a form with one to three damages in its words or in one of its files."""
+def spliced(items: Any, more: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, Any, Any]]:
+    """Draw what is left before and behind a place of a sequence, and items to put in between."""
+    return st.builds(
+        lambda at, gone, added: (items[:at], added, items[at + gone :]),
+        st.integers(0, len(items)),
+        st.sampled_from([0, 1, 1, 3, len(items)]),
+        st.lists(more, max_size=2),
+    )
+
+
+def damaged_text(text: str) -> st.SearchStrategy[str]:
+    """Draw a text with one damage."""
+    return spliced(text, TEXTS).map(lambda each: f"{each[0]}{''.join(each[1])}{each[2]}")
+
+
+@st.composite
+def damaged_tree(draw: st.DrawFn, tree: Any) -> object:
+    """Draw JSON with one of its values replaced, removed, repeated or added."""
+    if not isinstance(tree, dict | list) or not tree or draw(st.integers(0, 9)) == 0:
+        return draw(VALUES)
+    items = [*(tree.items() if isinstance(tree, dict) else enumerate(tree))]
+    at = draw(st.integers(0, len(items) - 1))
+    if draw(st.integers(0, 2)):
+        items[at] = items[at][0], draw(damaged_tree(items[at][1]))
+    else:
+        new = st.tuples(st.sampled_from(["more", items[at][0]]), VALUES | st.just(items[at][1]))
+        before, added, behind = draw(spliced(items, new))
+        items = [*before, *added, *behind]
+    return dict(items) if isinstance(tree, dict) else [each for _, each in items]
+
+
+@st.composite
+def damaged_file(draw: st.DrawFn, name: str, content: bytes) -> bytes:
+    """Draw the content of a file with one damage: of bytes, or of a value in JSON."""
+    if name.endswith((".json", ".jsonl")) and draw(st.booleans()):
+        parts = content.splitlines(keepends=True) if name.endswith("l") else [content]
+        at = draw(st.integers(0, max(0, len(parts) - 1)))
+        try:
+            tree = json.loads(parts[at])
+        except (IndexError, ValueError):
+            tree = []
+        parts[at : at + 1] = [json.dumps(draw(damaged_tree(tree))).encode() + b"\n"]
+        return b"".join(parts)
+    more = TEXTS.map(str.encode) | st.binary(max_size=100)
+    before, added, behind = draw(spliced(content, more))
+    return bytes(before + b"".join(added) + behind)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, form: Form) -> Input:
+    """Draw a form with one to three damages in its words or in one of its files."""
     words, files = list(form.words), dict(form.files)
-    damages = rng.choice((1, 1, 1, 2, 3))
-    if not files or rng.random() < 1 / 3:
-        for _ in range(damages):
-            _damage_words(words, rng, len(form.command))
-        return Input(form, words, files, any(word.startswith(UNKNOWN) for word in words))
-    name = rng.choice(sorted(files))
-    for _ in range(damages):
-        files[name] = _damage_file(name, files[name], rng)
-    is_needed = name not in form.passes_over
+    name = draw(st.sampled_from(["", *sorted(files)]))
+    for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
+        if name:
+            files[name] = draw(damaged_file(name, files[name]))
+            continue
+        fixed, rest = words[: len(form.command)], words[len(form.command) :]
+        other = (
+            st.sampled_from(words).flatmap(damaged_text).map(lambda text: text.replace("\0", ""))
+        )
+        before, added, behind = draw(spliced(rest, other | st.sampled_from([*WORDS, *words])))
+        words = [*fixed, *before, *added, *behind]
+    is_needed = name not in ("", *form.passes_over)
     return Input(form, words, files, is_needed and not _can_parse(name, files[name]))
 
 
 def misspelt(form: Form) -> Input:
-    """Return a form with an unknown option."""
-    return Input(form, [*form.words, f"{UNKNOWN}option"], form.files, is_garbage=True)
-
-
-def _damage_words(words: list[str], rng: random.Random, fixed: int) -> None:
-    """Damage words in place, but not the name of the command."""
-    places = range(fixed, len(words))
-    match rng.randrange(6) if places else 5:
-        case 0:
-            del words[rng.choice(places)]
-        case 1:
-            words.insert(rng.choice(places), rng.choice(words))
-        case 2:
-            place = rng.choice(places)
-            words[place] = _damage_text(words[place], rng).replace("\x00", "")  # ends a word
-        case 3:
-            words.insert(rng.choice(places), rng.choice(WORDS))
-        case 4:
-            words[rng.choice(places)] = rng.choice(WORDS)
-        case _:
-            words.append(f"{UNKNOWN}{rng.randrange(100)}")
-
-
-def _damage_file(name: str, content: bytes, rng: random.Random) -> bytes:
-    lines = content.splitlines(keepends=True)
-    if name.endswith((".json", ".jsonl")) and rng.random() < 0.6:
-        parts = lines if name.endswith(".jsonl") else [content]
-        place = rng.randrange(len(parts)) if parts else 0
-        try:
-            tree = json.loads(parts[place])
-        except (IndexError, ValueError):
-            tree = []
-        line = json.dumps(_damage_tree(tree, rng)).encode() + b"\n"
-        return b"".join([*parts[:place], line, *parts[place + 1 :]])
-    if len(lines) > 1 and rng.random() < 0.3:
-        first, second = (rng.randrange(len(lines)) for _ in range(2))
-        moved = [*lines[:first], *lines[first + 1 :]]
-        return b"".join([*moved[:second], lines[first], *moved[second:]])
-    place, gone = rng.randrange(len(content) + 1), rng.choice((0, 1, 1, 50, len(content)))
-    text = _damage_text("", rng).encode()
-    added = rng.choice((text, text, b"", rng.randbytes(rng.choice((1, 4, 100)))))
-    return content[:place] + added + content[place + gone :]
-
-
-def _damage_tree(tree: object, rng: random.Random) -> object:
-    """Return JSON with one of its values replaced, removed, repeated or added."""
-    if not isinstance(tree, dict | list) or not tree or rng.random() < 0.1:
-        return rng.choice(VALUES)
-    is_object = isinstance(tree, dict)
-    items: list[tuple[Any, Any]] = [*(tree.items() if isinstance(tree, dict) else enumerate(tree))]
-    place = rng.randrange(len(items))
-    key, value = items[place]
-    match rng.randrange(8):
-        case 0:
-            del items[place]
-        case 1:
-            items[place : place + 1] = [(f"{key}x", value)] * (1 if is_object else 2)
-        case 2:
-            items.append(("more", rng.choice(VALUES)))
-        case _:
-            items[place] = key, _damage_tree(value, rng)
-    return dict(items) if is_object else [each for _, each in items]
-
-
-def _damage_text(text: str, rng: random.Random) -> str:
-    place, length = rng.randrange(len(text) + 1), rng.choice((0, 1, 1, 3, 20))
-    return text[:place] + rng.choice((*WORDS, *TEXTS)) + text[place + length :]
+    """Return a form with an option that no command has."""
+    return Input(form, [*form.words, "--no-such-option"], form.files, is_garbage=True)
 
 
 def _can_parse(name: str, content: bytes) -> bool:
@@ -255,30 +241,3 @@ def _working_in(folder: Path) -> Iterator[None]:
     environment = {"JAVA_HOME": str(folder / "no-java")}
     with patch.dict(os.environ, environment), patch.object(sys, "path", [*sys.path]), chdir(folder):
         yield
-
-
-class Report(NamedTuple):
-    """Summary of many inputs: how often each form ended how, and what was wrong."""
-
-    ends: Counter[tuple[str, str]]
-    found: list[str]
-
-
-def fuzz(forms: Mapping[str, Form], numbers: Iterable[int], seed: int) -> Report:
-    """Run damaged inputs, the forms in turn; input ``n`` depends on the seed and on ``n`` alone.
-
-    The first input of each form has an option that no command knows, so that each is refused once.
-    """
-    report, names = Report(Counter(), []), list(forms)
-    for number in numbers:
-        rng = random.Random(f"{seed} {number}")
-        name = names[number % len(names)]
-        given = damaged(forms[name], rng) if number >= len(names) else misspelt(forms[name])
-        outputs = dict.fromkeys(forms[name].outputs, BEFORE) if rng.random() < 0.5 else {}
-        done = run(given, outputs)
-        report.ends[name, "slow" if done.code is None else str(done.code)] += 1
-        said = f"  {shlex.join(given.words)[:400]}\n  {(done.out + done.err)[-400:]}"
-        report.found.extend(
-            f"{name}, {number}: {each}\n{said}" for each in problems(given, outputs, done)
-        )
-    return report

@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from spark_impl.script import processor, query
 from spark_impl.windows import history
 from spark_impl.windows import processor as windows
 from straggler.cli.main import main as straggler
-from tests.harness.executor_deaths import fatal_reader, fatal_writer
 from tests.harness.hosts import NAMES
 
 STRUCK, OVER = "struck", "over"
@@ -102,12 +101,36 @@ def in_script(strike: Strike) -> None:
 
 def in_micro_batch(strike: Strike) -> None:
     """Strike a task of windows that has written its tables of micro-batch 1."""
-    windows.table_writer = fatal_writer(Path(), strike)
+    writer = windows.table_writer
+
+    def table_writer(store: Any, settings: Any) -> windows.Write:
+        write = writer(store, settings)
+
+        def run(rows: Sequence[windows.TaskOutput], batch: int, name: str) -> None:
+            write(rows, batch, name)
+            if batch == 1:
+                strike(None)
+
+        return run
+
+    windows.table_writer = table_writer
 
 
 def in_correction(strike: Strike) -> None:
     """Strike a task of a correction that has read its part of the history."""
-    history.row_group_reader = fatal_reader(Path(), strike)
+    right = history.row_group_reader
+
+    def row_group_reader(reader: Any, groups: Any, times: Any) -> Callable[[int], Iterator[Any]]:
+        read = right(reader, groups, times)
+
+        def run(number: int) -> Iterator[Any]:
+            found = list(read(number))
+            strike(None)
+            return iter(found)
+
+        return run
+
+    history.row_group_reader = row_group_reader
     history.ROWS_ON_DRIVER = 0
 
 

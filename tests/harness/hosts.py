@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
-from tests.harness.namespaces import Control, Host, HostProblem, Switch, missing
+from tests.harness.namespaces import Host, HostProblem, Switch, missing
 from tests.harness.standalone import LOOPBACK, READY, wait_until_ready
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,8 +66,6 @@ class Hosts:
         self.shared = folder / "shared"
         """The folder that all hosts share, under the same path everywhere, also on this machine."""
         self.shared.mkdir(parents=True)
-        self._control = Control()
-        self._stack.callback(self._control.remove)
         self._switch = Switch()
         self._stack.callback(self._switch.close)
 
@@ -135,14 +133,6 @@ class Hosts:
         self._faults.add(host)
         self._switch.shape(self._running[host], mbit)
 
-    def slow(self, host: str, factor: float) -> None:
-        """Give all processes of a host 1 / ``factor`` of one processor; 1 ends the limit.
-
-        Raise :class:`HostProblem` on a machine without control groups for processors.
-        """
-        self._faults.add(host)
-        self._control.limit(host, None if factor == 1 else 1 / factor)
-
     def kill(self, host: str) -> None:
         """End a host as a power failure does: at once, and without a word to the others."""
         gone = self._running.pop(host)
@@ -163,22 +153,11 @@ class Hosts:
             elif host in self._faults:
                 self.mend(host)
                 self.shape(host, None)
-                with suppress(HostProblem):  # nothing limits processors on this machine
-                    self.slow(host, 1)
         self._faults.clear()
 
     def waits_of_link(self, host: str) -> int:
         """Return how often packets had to wait because of the rate of a host's link."""
         return self._switch.held_back(self._running[host])
-
-    def waits_of_processor(self, host: str) -> int:
-        """Return how often a host had used up its processor time."""
-        return self._control.held_back(host)
-
-    def log_of_master(self) -> str:
-        """Return what the master has logged."""
-        log = self._folder / NAMES[0] / f"{_MASTER}.log"
-        return log.read_text(encoding="utf-8", errors="replace")
 
     # ------------------------------------------------------------------------------- starting
 
@@ -207,7 +186,7 @@ class Hosts:
         (own / "hosts").write_text("\n".join(lines) + "\n", encoding="ascii")
         data = [os.environ["STRAGGLER_DATA"]] if os.environ.get("STRAGGLER_DATA") else []
         visible = [ROOT, self.shared, *map(Path, (sys.prefix, sys.base_prefix, *data))]
-        host = Host(name, self.address_of(name), own, visible, self._control.group(name))
+        host = Host(name, self.address_of(name), own, visible)
         self._running[name] = host
         self._switch.connect(host)
         conf = own / self.settings_file[1:]

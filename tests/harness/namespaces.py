@@ -4,7 +4,7 @@ A host is a process that reads its standard input, and is process 1 of its own n
 processes, mounts, network, host name and shared memory. When the input ends, so does that process,
 and with it the kernel ends every process of the host and removes its namespaces and links. The
 other end of the input is here, so nothing is left of a host when the process that has made it ends,
-however it ends. Only control groups stay after a SIGKILL; the next start removes them.
+however it ends.
 
 The switch is a bridge in a network namespace of its own, where no firewall of this machine sees it.
 The machine itself has no address in that network: hosts reach each other and nothing else.
@@ -12,8 +12,6 @@ The machine itself has no address in that network: hosts reach each other and no
 Everything here needs root, and ``ip``, ``tc`` and ``bridge`` of iproute2.
 """
 
-import os
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +21,6 @@ PREFLIGHT = Path(__file__).resolve().parents[2] / ".ci" / "preflight"
 NAMESPACES = ("--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc")
 PRIVATE = ("/tmp", "/var/tmp")
 """Folders of which each host has its own."""
-_PERIOD_US = 100_000
 
 _SWITCH = "ip link add switch type bridge && ip link set switch up && echo ready && exec cat >&2"
 _HOST = """
@@ -41,7 +38,6 @@ echo ready
 trap '' CHLD  # processes whose parent has ended leave no zombies
 exec cat >&2
 """
-_IN_GROUP = 'if [ -n "$1" ]; then echo 0 >"$1"; fi; shift; exec "$@"'
 _IN_FOLDER = 'cd "$1" && shift && exec "$@"'
 
 
@@ -53,60 +49,6 @@ def missing() -> str:
     """Return one sentence about what this machine lacks for hosts, or nothing."""
     done = subprocess.run([PREFLIGHT, "hosts"], capture_output=True, text=True, check=False)
     return done.stderr.strip()
-
-
-class Control:
-    """The control groups that limit the processor time of hosts."""
-
-    def __init__(self) -> None:
-        """Remove what an earlier run left, and end its processes."""
-        first = Path("/sys/fs/cgroup/cpu")
-        self._is_first = (first / "cpu.cfs_quota_us").exists() or (first / "cpu.shares").exists()
-        top = first if self._is_first else Path("/sys/fs/cgroup")
-        self._root = top / "straggler-hosts"
-        self.remove()
-        try:
-            self._root.mkdir()
-            if not self._is_first:
-                for folder in (top, self._root):
-                    (folder / "cgroup.subtree_control").write_text("+cpu", encoding="ascii")
-        except OSError as error:
-            self.problem = f"processor time cannot be limited on this machine: {error}"
-            self.remove()
-        else:
-            self.problem = ""
-
-    def group(self, name: str) -> Path | None:
-        """Return the file that takes the processes of a host; ``None`` without control groups."""
-        if self.problem:
-            return None
-        (self._root / name).mkdir(exist_ok=True)
-        return self._root / name / "cgroup.procs"
-
-    def limit(self, name: str, processors: float | None) -> None:
-        """Let a host use this much of the processors; ``None`` ends the limit."""
-        if self.problem:
-            raise HostProblem(self.problem)
-        quota = None if processors is None else max(1000, round(processors * _PERIOD_US))
-        if self._is_first:
-            file, text = "cpu.cfs_quota_us", str(quota or -1)
-        else:
-            file, text = "cpu.max", f"{quota or 'max'} {_PERIOD_US}"
-        (self._root / name / file).write_text(text, encoding="ascii")
-
-    def held_back(self, name: str) -> int:
-        """Return how often a host has used up its processor time."""
-        lines = (self._root / name / "cpu.stat").read_text(encoding="ascii").splitlines()
-        return int(dict(line.split() for line in lines)["nr_throttled"])
-
-    def remove(self) -> None:
-        """End all processes in the groups, and remove the groups."""
-        for folder in (*self._root.glob("*/"), self._root):
-            with suppress(OSError):
-                for number in (folder / "cgroup.procs").read_text(encoding="ascii").split():
-                    os.kill(int(number), signal.SIGKILL)
-            with suppress(OSError):
-                folder.rmdir()
 
 
 class Switch:
@@ -162,22 +104,19 @@ class Switch:
 class Host:
     """A host that runs: its processes, its files and its connection."""
 
-    def __init__(
-        self, name: str, address: str, own: Path, visible: Sequence[Path], group: Path | None
-    ) -> None:
+    def __init__(self, name: str, address: str, own: Path, visible: Sequence[Path]) -> None:
         """Start a host; ``own`` holds its private folders and the file ``hosts``.
 
         ``visible`` are folders of this machine that the private folders would hide.
         """
         self.name = name
         self.address = address
-        self._group = str(group or "")
         self.hardware = "02:00:" + ":".join(f"{int(part):02x}" for part in address.split("."))
         for folder in PRIVATE:
             (own / folder[1:]).mkdir(parents=True, exist_ok=True)
         hidden = [str(path) for path in visible if str(path).startswith(PRIVATE)]
         setup = ["unshare", *NAMESPACES, "sh", "-c", _HOST, "sh", str(own), name, *hidden]
-        self._keeper = _keep(["sh", "-c", _IN_GROUP, "sh", self._group, *setup])
+        self._keeper = _keep(setup)
         self._started: list[subprocess.Popen[bytes]] = []
 
     @property
@@ -191,8 +130,7 @@ class Host:
         kinds = {"net": "net", "mount": "mnt", "uts": "uts", "ipc": "ipc"}
         enter = [f"--{kind}={space}/{file}" for kind, file in kinds.items()]
         inside = ["sh", "-c", _IN_FOLDER, "sh", folder, *command]
-        entered = ["nsenter", *enter, f"--pid={space}/pid_for_children", *inside]
-        return ["sh", "-c", _IN_GROUP, "sh", self._group, *entered]
+        return ["nsenter", *enter, f"--pid={space}/pid_for_children", *inside]
 
     def start(
         self, command: Sequence[str], environment: Mapping[str, str], folder: str, log: Path

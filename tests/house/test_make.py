@@ -1,8 +1,6 @@
-"""The make targets, and the set-up they share, without installing anything."""
+"""Requirements of make on this machine, which are asked for before anything is installed."""
 
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -26,14 +24,12 @@ def command(folder: Path, name: str, script: str) -> Path:
     return path
 
 
-def run(
-    *arguments: str | Path, path: str | Path = "", cwd: Path = ROOT, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str | Path, path: str | Path = "") -> subprocess.CompletedProcess[str]:
     """Run a command that sees nothing of our environment but what is given here."""
     return subprocess.run(
         [str(argument) for argument in arguments],
-        env={"PATH": str(path), **environment},
-        cwd=cwd,
+        env={"PATH": str(path)},
+        cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -42,22 +38,12 @@ def run(
     )
 
 
-def tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
-
-
 def assert_one_sentence(done: subprocess.CompletedProcess[str], *words: str) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert re.fullmatch(r"[^\n]+\.\n", done.stderr), done.stderr
     for word in words:
         assert word in done.stderr
-
-
-# --------------------------------------------------------------------------------------- preflight
 
 
 @pytest.mark.parametrize(
@@ -90,35 +76,3 @@ def test_python_that_will_not_do_is_refused(
 ) -> None:
     python = command(tmp_path, "python", script)
     assert_one_sentence(run("/bin/sh", PREFLIGHT, "python", python), str(python), *words)
-
-
-# ----------------------------------------------------------------------------------------- targets
-
-
-@pytest.fixture
-def clone(tmp_path: Path) -> Path:
-    """Make a checkout with only the files that set-up reads."""
-    folder = tmp_path / "clone"
-    (folder / ".ci").mkdir(parents=True)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt", ".ci/preflight"):
-        shutil.copy(ROOT / name, folder / name)
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("target", "sentence"),
-    [
-        (("diff",), "Java 17 or newer"),
-        (("quick",), "make quick needs a room, like this: make quick ROOM=join"),
-        (("quick", "ROOM=jion"), "make quick needs a room, like this: make quick ROOM=join"),
-    ],
-)
-def test_make_refuses_before_anything_is_set_up(
-    clone: Path, tmp_path: Path, target: tuple[str, ...], sentence: str
-) -> None:
-    path = os.defpath if "quick" in target else str(tmp_path / "empty")
-    done = run(tool("make"), *target, path=path, cwd=clone)
-    assert done.returncode == 2
-    assert sentence in done.stderr.splitlines()[0]
-    assert done.stderr.splitlines()[1].startswith("make: ***")
-    assert not (clone / ".venv").exists()

@@ -6,6 +6,7 @@ For promises about probabilities, keys are drawn independently
 
 from itertools import product
 from math import log2
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -94,22 +95,7 @@ def test_rho_does_not_grow_with_tuples(seed: int) -> None:
 INSTANCES = 2
 
 
-class _Reports:
-    """Reports of tasks that run here."""
-
-    def __init__(self) -> None:
-        self.is_work_expected = False
-        self.told = dict[int, Report]()
-
-    def of(self, *_: object) -> dict[int, Report]:
-        return self.told
-
-
-@given(
-    st.lists(st.none() | st.integers(0, 5), min_size=2, max_size=6).filter(
-        lambda each: None in each
-    )
-)
+@given(st.lists(st.none() | st.integers(0, 5), min_size=2, max_size=6).filter(lambda x: None in x))
 def test_a_state_survives_micro_batches_without_work(
     tmp_path_factory: pytest.TempPathFactory, batches: list[int | None]
 ) -> None:
@@ -117,17 +103,17 @@ def test_a_state_survives_micro_batches_without_work(
     store = GroupingStore(locate(tmp_path_factory.mktemp("stream")))
     held, before = None, dict[int, Location]()
     for number, tuples in enumerate(batches):
-        reports = _Reports()
-        batch = MicroBatch(number, 0, store, before, reports)  # type: ignore[arg-type]  # it stands in for Spark's
-        spent = [(0, 0)] * INSTANCES
+        told, spent = dict[int, Report](), [(0, 0)] * INSTANCES
         if tuples is not None:
-            reports.is_work_expected = True
             held, spent = pa.table({"sum": [number, tuples]}), [(tuples, 7)] * INSTANCES
             for instance in range(INSTANCES):
                 file = store.save(WORKED, number, instance, encode_table(held))
-                reports.told[instance] = Report(file, WORKED, instance, tuples, 7)
+                told[instance] = Report(file, WORKED, instance, tuples, 7)
+        reports: Any = SimpleNamespace(
+            is_work_expected=tuples is not None, of=lambda _, told=told: told
+        )
+        batch = MicroBatch(number, 0, store, before, reports)
         found, files = finish_work(batch, INSTANCES, INSTANCES * (tuples or 0))
         assert found == spent
         before = dict(enumerate(files))
-        states = [decode_table(store.load(WORKED, file)) for file in files]
-        assert states == [held] * len(files)
+        assert [decode_table(store.load(WORKED, file)) for file in files] == [held] * len(files)

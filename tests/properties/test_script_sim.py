@@ -5,12 +5,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from model.script.graph import SENSOR, UNION, Graph
 from model.script.meaning import operation, union, window
-from model.script.placement import Placement, load_cap
+from model.script.placement import Placement
 from model.script.rules import RULES
 from model.script.run import admit
 from model.script.stream import Stream, before
@@ -19,7 +17,7 @@ from sim.kernel.plan import Plan
 from sim.kernel.run import run as run_plan
 from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
-from sim.script.placements import PLACEMENTS, PLAN
+from sim.script.placements import PLACEMENTS
 from sim.script.scenarios import HOUR_US, SETS
 from sim.script.settings import prepare
 from sim.script.worker import compile_scripts
@@ -124,21 +122,3 @@ def test_loads_follow_from_the_rates(seed: int, scenario: str, way: str) -> None
         assert windows, "no result of a window was sent"
     if not others:
         assert timed.results() == placed.derived * timed.hours
-
-
-@given(seed=st.integers(0, 10_000), n=st.integers(2, 5), scenario=st.sampled_from(sorted(SETS)))
-def test_the_chosen_placement_sends_no_more_than_the_baseline_within_the_cap(
-    seed: int, n: int, scenario: str
-) -> None:
-    settings = {"scenario": scenario, "workers": n, "disorder": "calm", "seconds": 2}
-    taken, baseline = (
-        inspect_settings(seed, placement=way, **settings) for way in (PLAN, "by-sensor")
-    )
-    config = taken.room.config
-    cap = load_cap(taken.graph, n, config.cap_percent) * taken.hours
-    if max(baseline.loads) <= cap:
-        assert max(taken.loads) <= cap
-        sent = [sum(each.loads) + each.results() for each in (taken, baseline)]
-        assert sent[0] <= sent[1]
-    # Every tuple that a script needs goes to at least one worker.
-    assert sum(taken.loads) >= sum(event.key in config.asked_for for event in taken.events)

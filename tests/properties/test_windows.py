@@ -4,12 +4,10 @@ Arrivals come from simulated networks (``straggler/strategies/streams.py``).
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
+from unittest.mock import patch
 
-import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from model.vocabulary import Workload
 from model.vocabulary.windows import Late, Rejected
@@ -19,22 +17,15 @@ from spark_impl.windows.records import Output, Taken, TaskState
 from straggler.rooms import find_room
 from straggler.strategies import streams, watermark
 
-ROOMS: Mapping[str, tuple[str, st.SearchStrategy[Workload]]] = {
-    "slack": ("slack", streams.cases()),
-    "watermark": ("watermark", watermark.cases(corrections=(True,))),
-    "upstream": ("watermark", watermark.cases(upstreams=(1, 2, 3))),
-}
-"""Room and streams for it, by name."""
+CASES = (
+    streams.cases() | watermark.cases(corrections=(True,)) | watermark.cases(upstreams=(1, 2, 3))
+)
 
 
-@pytest.mark.parametrize("name", ROOMS)
-@promised(*Taken._fields[:3], "missed", "rejected", "each identity once", examples=50)
-@given(data=st.data())
-def test_an_operator_counts_each_arrival_in_one_place(
-    reached: Reached, name: str, data: st.DataObject
-) -> None:
-    room, cases = ROOMS[name]
-    flushed = data.draw(cases).with_(flush=True)
+@promised(*Taken._fields[:3], "missed", "rejected", "each identity once", examples=100)
+@given(case=CASES)
+def test_an_operator_counts_each_arrival_in_one_place(reached: Reached, case: Workload) -> None:
+    flushed = case.with_(flush=True)
     counted: list[Taken] = []
 
     def count(*given: Any, **more: Any) -> tuple[TaskState, Output]:
@@ -42,9 +33,8 @@ def test_an_operator_counts_each_arrival_in_one_place(
         counted.append(output.taken)
         return state, output
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processor, "process", count)
-        trace = find_room(room).in_process(flushed)
+    with patch.object(processor, "process", count):
+        trace = find_room(case.room).in_process(flushed)
     accepted, redelivered, unasked, opened, missed = map(
         sum, zip(*(counted or [Taken()]), strict=True)
     )

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import cache_from_source
 from itertools import islice
@@ -125,11 +125,6 @@ def first_failure(folder: Path, tests: Sequence[str], without: Collection[str]) 
     return found[1] if found else UNNAMED[1]
 
 
-def chosen(root: Path, seed: int, room: str, kind: str) -> Iterator[Mutation]:
-    """Yield the drawn mutations of a part of the code."""
-    yield from (each for each in drawn(root, seed, room) if kind in ("", each.kind))
-
-
 def main() -> None:
     """Judge as many mutations as are asked for; print each verdict, and append it to a file."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
@@ -144,7 +139,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="straggler-mutants-") as folder:
         copy = Path(folder, "copy")
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
-        for each in islice(chosen(copy, asked.seed, asked.room, asked.kind), asked.number):
+        mutations = drawn(copy, asked.seed, asked.room)
+        chosen = (each for each in mutations if asked.kind in ("", each.kind))
+        for each in islice(chosen, asked.number):
             stage, test = judge(copy, each, is_sound)
             verdict = {**each._asdict(), "name": each.name, "stage": stage, "test": test}
             with asked.verdicts.open("a", encoding="utf-8") as file:

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_impl.grouping import candidates, router
+from spark_impl.grouping import router
 from spark_impl.join.side import Matcher, Side
 from spark_impl.join.transport import Links
 from spark_impl.runtime import numbering
-from spark_impl.runtime.stores import Draft, TableStore
-from spark_impl.slack import control_laws, requirement
+from spark_impl.runtime.stores import Draft
+from spark_impl.slack import requirement
 from spark_impl.windows import answers, correction
 from straggler.forks import FIRST
 from tests.quality.planting import Planted
@@ -40,7 +40,7 @@ class Bug(NamedTuple):
 
     test: str
     said: str
-    planted: tuple[Planted, ...]
+    planted: Planted
 
 
 def _some_to_the_last(right: Any, config: Any, *given: Any) -> Any:
@@ -51,44 +51,8 @@ def _some_to_the_last(right: Any, config: Any, *given: Any) -> Any:
     return found, state
 
 
-def _one_candidate(right: Any, *given: Any) -> Any:
-    found = right(*given)
-    return found._replace(light=np.repeat(found.light[:, :1], 2, axis=1))
-
-
-def waits_for(share: float) -> Planted:
-    """Return a bug: the operator waits for a share of what it should."""
-    return Planted(
-        control_laws.slack_us,
-        lambda right, *given: np.floor(right(*given) * share).astype(np.int64),
-    )
-
-
-def _nothing_pending(right: Any, self: TableStore, files: Any, kind: str, *given: Any) -> pa.Table:
-    return right(self, [] if kind == "pending" else files, kind, *given)
-
-
 def _wide(right: Any, self: Matcher, config: Any, *given: Any, **named: Any) -> None:
     right(self, replace(config, window_us=2 * config.window_us), *given, **named)
-
-
-def _met_once_more(right: Any, self: Side, tuples: Any, seen: Any = None) -> Any:
-    return right(self, tuples, None if seen is None else np.zeros_like(seen))
-
-
-def _meets_no_copy(right: Any, self: Side, wanted: int, _numbers: Any) -> Any:
-    return right(self, wanted, None)
-
-
-def _most_load(right: Any, sets: Any, codes: Any, loads: list[int], cost: list[int]) -> Any:
-    negative = [-each for each in loads]
-    found = right(sets, codes, negative, [-each for each in cost])
-    loads[:] = [-each for each in negative]
-    return found
-
-
-def _nothing_revised(right: Any, store: Any, stream: Any, revised: Any) -> Any:
-    return right(store, stream, revised.limit(0))
 
 
 def _half_required(right: Any, *given: Any, **named: Any) -> Any:
@@ -128,50 +92,34 @@ def _none_refused(right: Any, rows: Any, *given: Any) -> Any:
 
 BUGS: Mapping[str, Bug] = {
     "pairs lie up to two windows apart": Bug(
-        JOIN, "no pair that is no result", (Planted(Matcher.__init__, _wide),)
+        JOIN, "no pair that is no result", Planted(Matcher.__init__, _wide)
     ),
     "some tuples go to the last instance": Bug(
-        IMBALANCE, "tuples above", (Planted(router.choose, _some_to_the_last),)
+        IMBALANCE, "tuples above", Planted(router.choose, _some_to_the_last)
     ),
     "half of the coverage is required": Bug(
         COVERAGE,
         "windows of task",
-        (Planted(requirement.required_tuples, _half_required),),
-    ),
-    "the first answer is the final one": Bug(
-        EXACTNESS, "final answer", (Planted(answers._latest_answers, _nothing_revised),)
+        Planted(requirement.required_tuples, _half_required),
     ),
     "a landing loses one row in a thousand": Bug(
-        ACCOUNTS, "the answers of windows", (Planted(numbering._numbered, _one_lost),)
+        ACCOUNTS, "the answers of windows", Planted(numbering._numbered, _one_lost)
     ),
-    "copies are met once more": Bug(JOIN, "twice", (Planted(Side.probe, _met_once_more),)),
-    "a light key has one candidate": Bug(
-        IMBALANCE, "instance", (Planted(candidates.candidates, _one_candidate),)
-    ),
-    "the slack is 0": Bug(COVERAGE, "too many are short", (waits_for(0.0),)),
     "a flush corrects nothing": Bug(
-        EXACTNESS, "final answer", (Planted(correction._reason, _never_by_flush),)
+        EXACTNESS, "final answer", Planted(correction._reason, _never_by_flush)
     ),
-    "blocks that are on their way meet nobody": Bug(
-        JOIN, "no pair lost", (Planted(Side.send_oldest, _meets_no_copy),)
-    ),
-    "the most load attracts": Bug(IMBALANCE, "", (Planted(router._of_candidates, _most_load),)),
     "windows do not say what they lack": Bug(
-        ACCOUNTS, "the answers of windows", (Planted(answers.count_refused, _none_refused),)
-    ),
-    "the slack is half as long": Bug(COVERAGE, "too many are short", (waits_for(0.5),)),
-    "pairs of earlier micro-batches are never corrected": Bug(
-        EXACTNESS, "final answer", (Planted(TableStore.read, _nothing_pending),)
+        ACCOUNTS, "the answers of windows", Planted(answers.count_refused, _none_refused)
     ),
     "the first of the copies on their way meets nobody": Bug(
-        JOIN, "no pair lost", (Planted(Side.probe, _first_copy_unmet),)
+        JOIN, "no pair lost", Planted(Side.probe, _first_copy_unmet)
     ),
     "an epoch that was killed counts as well": Bug(
         JOIN,
         "no pair twice",
-        (Planted(Draft.add, _killed_epochs_too),),
+        Planted(Draft.add, _killed_epochs_too),
     ),
-    "every block is sent twice": Bug(JOIN, "sent block", (Planted(Links.exchange, _blocks_twice),)),
+    "every block is sent twice": Bug(JOIN, "sent block", Planted(Links.exchange, _blocks_twice)),
 }
 """Bug by name."""
 
@@ -179,8 +127,7 @@ BUGS: Mapping[str, Bug] = {
 def keep() -> None:
     """Let this process have the bugs that the environment names."""
     for name in os.environ[NAMED].splitlines():
-        for each in BUGS[name].planted:
-            each.keep()
+        BUGS[name].planted.keep()
 
 
 # ------------------------------------------------------------------------------------- the plugin

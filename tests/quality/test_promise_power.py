@@ -11,6 +11,7 @@ from functools import cache
 from math import log2
 from typing import Any
 
+import numpy as np
 import pytest
 
 from model.grouping.balance import tuples_above
@@ -43,7 +44,6 @@ from straggler.strategies import clusters, queries
 from straggler.strategies.examples import cases_of, collect
 from straggler.strategies.hot_keys import skewed
 from tests.quality.planting import Planted
-from tests.quality.promise_bugs import waits_for
 
 SEED = 3
 CASES = 60
@@ -148,6 +148,10 @@ def judged(workload: Workload) -> list[str]:
     return list_low_coverage(plain, answers)
 
 
+HALF_OF_THE_SLACK = Planted(
+    control_laws.slack_us,
+    lambda right, *given: np.floor(right(*given) / 2).astype(np.int64),
+)
 THREE_TIMES = Planted(
     control_laws.conformal_path,
     lambda right, config, *given: right(replace(config, delta=3 * config.delta), *given),
@@ -160,7 +164,7 @@ def test_operators_that_wait_too_little_break_coverage(share: float | None, cont
     workload = long_stream(share, control)
     assert judged(workload) == []
     said = "too many are short" if control == "conformal" else "the mean coverage of"
-    with waits_for(0.5).in_force():
+    with HALF_OF_THE_SLACK.in_force():
         assert said in judged(workload)[0]
     if share == 0.95:
         with THREE_TIMES.in_force():

@@ -24,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -32,12 +33,19 @@ from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.session import _remove_worker_files, session
 from spark_impl.runtime.storage import InputProblem
 from tests.harness.announcements import place_gate, say
-from tests.harness.driver_kills import ENVIRONMENT, session_processes
 from tests.soak.rooms import Opened, open_room
 
 INTERVAL = "50 milliseconds"
 PATIENCE_S = 90.0
 """Longest wait for an answer; then the driver counts as stalled."""
+ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join(sys.path),
+    # These processes are too short-lived for a second compiler or parallel collectors.
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="processes are found in /proc"
+)
 PYTHON, JAVA, EXECUTOR, DAEMON, WORKER = "python", "java", "executor", "daemon", "worker"
 
 
@@ -105,6 +113,21 @@ class Stalled(Exception):  # noqa: N818 (an outcome, not a bug)
 
 class Ended(Exception):  # noqa: N818 (an outcome, not a bug)
     """A driver process has ended."""
+
+
+def session_processes(leader: int) -> list[int]:
+    """Return the living processes of a session, the leader first."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(state[3]) == leader and state[0] != "Z":
+                found.append(int(entry.name))
+    # Kill the leader first: it would notice the end of Java and exit by itself.
+    return sorted(found, key=lambda pid: pid != leader)
 
 
 class DriverProcess:

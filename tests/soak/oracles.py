@@ -16,7 +16,8 @@ from math import inf, sqrt
 from typing import Any, NamedTuple
 
 from properties.oracles.join import Recomputation
-from properties.oracles.windows import AGGREGATES, Delivery
+from properties.oracles.promises import tuples_of
+from properties.oracles.windows import AGGREGATES
 
 WINDOWS = {"slack": ("sum", 1_000_000, 200_000), "watermark": ("median", 500_000, 200_000)}
 """Aggregate, size and slide (us) of the windowed rooms; windows of ``watermark`` have no key."""
@@ -40,35 +41,6 @@ seldom = count("C", 2_000, 500)
 """
 
 LOST, TWICE, WRONG = "lost", "twice", "wrong"
-
-
-class Answer(NamedTuple):
-    """The answer for a window and key."""
-
-    value: float
-    n: int
-
-
-def window_aggregates(
-    deliveries: Iterable[Delivery], aggregate: str, size_us: int, slide_us: int
-) -> Mapping[tuple[str, int], Answer]:
-    """Return the exact answer for every window [start, start + size) with at least one tuple.
-
-    Answers are given by key and start (us). Windows start at the multiples of the slide. A tuple
-    that was delivered twice counts once.
-    """
-    seen: set[int] = set()
-    values: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for delivery in deliveries:
-        if delivery.identity in seen:
-            continue
-        seen.add(delivery.identity)
-        start_us = delivery.event_time_us // slide_us * slide_us
-        while start_us + size_us > delivery.event_time_us:
-            values[delivery.key, start_us].append(delivery.value)
-            start_us -= slide_us
-    of = AGGREGATES[aggregate]
-    return {window: Answer(of(found), len(found)) for window, found in values.items()}
 
 
 class Arrival(NamedTuple):
@@ -127,16 +99,16 @@ class WindowsOracle(Oracle):
     ) -> list[Finding]:
         """Compare the answers of ``results`` and those that the sink holds."""
         aggregate, size_us, slide_us = WINDOWS[self.room]
-        by_place: dict[str, list[Delivery]] = defaultdict(list)
+        config = {"size_us": size_us, "slide_us": slide_us, "keyed": self.room == "slack"}
+        by_place: dict[str, list[Any]] = defaultdict(list)
         for each in arrivals:
-            key = each.key if self.room == "slack" else ""
-            by_place[each.place].append(Delivery(each.identity, key, each.ts, each.value))
+            by_place[each.place].append((*each[:5], each.ts, ""))
         expected = {
-            (place, *window): answer
+            (place, key, start_us): (AGGREGATES[aggregate]([*values.values()]), len(values))
             for place, deliveries in by_place.items()
-            for window, answer in window_aggregates(
-                deliveries, aggregate, size_us, slide_us
-            ).items()
+            for (_, start_us, key), values in tuples_of(
+                {"config": config, "arrivals": deliveries, "cuts": []}
+            ).of.items()
         }
         rows = {(place, key, start): rest for place, key, start, *rest in observed["rows"]}
         found = repeated("window", [tuple(each[:3]) for each in observed["rows"]])
@@ -145,15 +117,16 @@ class WindowsOracle(Oracle):
             each: (n, revision, first) for each, (_, n, revision, first, _) in rows.items()
         }
         for window, (value, n, revision, first, state) in rows.items():
-            answer = expected.get(window)
             what = f"window {window} is {value} of {n} ({state}, revision {revision})"
-            if answer is None:
+            if window not in expected:
                 found.append(Finding(WRONG, f"{what}, but has no tuple"))
-            elif state == "exact" and (value, n) != tuple(answer):
-                kind = LOST if n < answer.n else TWICE if n > answer.n else WRONG
-                found.append(Finding(kind, f"{what}, not {answer.value} of {answer.n}"))
-            elif max(n, first) > answer.n or (ended and state != "exact"):
-                found.append(Finding(TWICE if n > answer.n else LOST, f"{what}, of {answer.n}"))
+                continue
+            due, most = expected[window]
+            if state == "exact" and (value, n) != (due, most):
+                kind = LOST if n < most else TWICE if n > most else WRONG
+                found.append(Finding(kind, f"{what}, not {due} of {most}"))
+            elif max(n, first) > most or (ended and state != "exact"):
+                found.append(Finding(TWICE if n > most else LOST, f"{what}, of {most}"))
         if ended:
             found += [Finding(LOST, f"window {each}") for each in expected.keys() - rows.keys()]
         found += self._check_sink(rows, observed["handed"])

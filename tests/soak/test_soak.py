@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.harness.driver_kills import needs_proc
 from tests.soak import driver, faults, rooms
-from tests.soak.driver import DriverProcess
+from tests.soak.__main__ import CLUSTER
+from tests.soak.driver import DriverProcess, needs_proc
 from tests.soak.faults import Plan
 from tests.soak.life import Drivers, Life
 from tests.soak.oracles import LOST, ORACLES, TWICE, Arrival, Finding
@@ -37,21 +37,11 @@ class PlantedSink(rooms.Handed):
         super().write(batch, content)
 
 
-class OneDriver(Drivers):
-    """A driver that nobody replaces."""
-
-    def __init__(self, folder: Path) -> None:
-        self.active = self.standby = DriverProcess("local[4,4]", folder, __name__)
-        self.active.wait_until_ready()
-
-    def end(self) -> None:
-        """End it."""
-        self.active.end()
-
-
 @pytest.fixture(scope="module")
 def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
-    started = OneDriver(tmp_path_factory.mktemp("driver"))
+    folder = tmp_path_factory.mktemp("driver")
+    started = Drivers(lambda: DriverProcess("local[4,4]", folder, __name__))
+    started.active.wait_until_ready()
     yield started
     started.end()
 
@@ -100,6 +90,40 @@ def test_a_soak_survives_faults_and_catches_a_sink_that_does_not(
         life.remove()
     assert {each.kind for each in found} == ({expected} if expected else set())
     assert not (tmp_path / "life").exists()
+
+
+KILLS = [
+    (faults.DRIVER_KILLED, faults.IN_BATCH),
+    (faults.EXECUTOR_KILLED, faults.IN_BATCH),
+    (faults.DRIVER_KILLED, faults.AFTER_SINK),
+    (faults.WORKER_KILLED, faults.IN_BATCH),
+    (faults.DRIVER_KILLED, faults.STARTING),
+    (faults.EXECUTOR_KILLED, faults.FLUSHING),
+]
+
+
+@needs_proc
+@pytest.mark.long
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("room", ORACLES)
+def test_answers_are_exact_though_drivers_executors_and_workers_are_killed(
+    tmp_path: Path, seed: int, room: str
+) -> None:
+    both = Drivers(lambda: DriverProcess(CLUSTER, tmp_path / "driver"))
+    life = Life(room, tmp_path / "life", both, Random(seed))
+    in_turn = {"slack": faults.CORRECTING, "join": faults.RESIZING}
+    more = [(faults.DRIVER_KILLED, in_turn[room])] if room in in_turn else []
+    try:
+        for number, (kind, moment) in enumerate((*more, *KILLS)):
+            outcome = life.undergo(Plan(number, room, kind, moment))
+            assert outcome.findings == []
+            assert outcome.struck
+            assert outcome.checked
+    finally:
+        life.stop()
+        life.remove()
+        both.end()
+    assert life.ended
 
 
 @needs_proc

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -19,15 +18,13 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import stable_hash
 from model.vocabulary.settings import PlainData
-from properties import profiles
 from spark_impl.runtime import landing
 from spark_impl.runtime.histories import COLUMNS, append, files_of
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.numbering import LANDED, write_in_order
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, Location, locate
-from tests.harness.driver_kills import kills, needs_proc, run_to_its_end
-from tests.harness.drivers import FILES, LANDING, ROWS, counts_of
+from tests.harness.drivers import FILES, ROWS, counts_of
 from tests.harness.drivers import prepare_files as prepare
 from tests.spark_impl.test_contracts import content
 
@@ -333,25 +330,6 @@ def source_of(spark: SparkSession, folder: Path) -> DataFrame:
 
 def many_of(spark: SparkSession, folder: Path) -> Landing:
     return landing_of(source_of(spark, folder), folder, key=None, time_unit="us")
-
-
-@needs_proc
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_rows_are_landed_once_however_often_the_driver_is_killed(
-    spark: SparkSession, tmp_path: Path, seed: int
-) -> None:
-    prepare(tmp_path)
-    at_most = profiles.choose(1, nightly=3)
-    seen = list(kills(tmp_path, LANDING, Random(seed), at_most))
-    run_to_its_end(tmp_path, LANDING)
-    assert rows(tmp_path, "seq", "event_time_us") == WANTED
-    made = many_of(spark, tmp_path)
-    assert counts_of(made) == (len(WANTED), FILES)
-    # Two files are one micro-batch if Spark was killed between its log of files and its plan.
-    rejected = [row.row for row in made.rejected().collect()]
-    assert len(rejected) == len(set(rejected)) == FILES
-    assert seen, "nothing was interrupted"
 
 
 def test_rows_that_the_driver_does_not_find_stop_the_landing(

@@ -7,14 +7,17 @@ name of its section. ``pytest --snapshot-update`` stores the sentences anew.
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from properties import profiles
+from properties.promised import Reached, promised
 from tests.harness import fuzzing
-from tests.harness.fuzzed_commands import make_forms
+from tests.harness.fuzzed_commands import Form, make_forms
 from tests.sim.calibrations import CALIBRATION
 from tests.sim.experiments import SMALL
 from tests.straggler.command import Straggler
@@ -116,21 +119,32 @@ def test_refusals_are_one_sentence_and_write_nothing(
     assert "\n".join(said) == snapshot
 
 
-SEED, INPUTS = 23, 90
-"""Seed and number of the damaged inputs of a day; a night has more of them, from another seed."""
+@pytest.fixture(scope="module")
+def forms() -> Mapping[str, Form]:
+    return make_forms()
+
+
+def test_right_commands_are_done_and_unknown_options_refused(forms: Mapping[str, Form]) -> None:
+    for name, form in forms.items():
+        whole = fuzzing.Input(form, form.words, form.files, is_garbage=False)
+        for given_input, codes in ((whole, (0, 3)), (fuzzing.misspelt(form), (2,))):
+            done = fuzzing.run(given_input, {})
+            assert done.code in codes, (name, done)  # nothing is late in such short streams
+            assert list(fuzzing.problems(given_input, {}, done)) == []
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a slow command
-def test_damaged_inputs_are_refused_in_one_sentence(seed: int) -> None:
-    forms, inputs = make_forms(), profiles.choose(INPUTS, nightly=1_500)
-    for name, form in forms.items():
-        whole = fuzzing.Input(form, form.words, form.files, is_garbage=False)
-        done = fuzzing.run(whole, {})
-        assert done.code in (0, 3), (name, done)  # nothing is late in such short streams
-        assert list(fuzzing.problems(whole, {}, done)) == []
-    report = fuzzing.fuzz(forms, range(inputs), profiles.choose(SEED, nightly=seed))
-    assert not report.found, "\n".join(report.found)
-    by_end = {end: sum(n for (_, each), n in report.ends.items() if each == end) for end in "02"}
-    assert by_end["2"] - len(forms) > (inputs - len(forms)) / 2, by_end  # without misspelt options
-    assert by_end["0"] > inputs / 20, by_end  # such damage goes deeper than the first check
-    assert {form for form, end in report.ends if end == "2"} == set(forms)
+@promised("refused", "done", examples=60)
+@given(data=st.data())
+def test_damaged_inputs_are_refused_in_one_sentence(
+    reached: Reached, forms: Mapping[str, Form], data: st.DataObject
+) -> None:
+    form = data.draw(st.sampled_from([*forms.values()]))
+    given_input = data.draw(fuzzing.damaged(form))
+    outputs = dict.fromkeys(form.outputs, fuzzing.BEFORE) if data.draw(st.booleans()) else {}
+    done = fuzzing.run(given_input, outputs)
+    found = list(fuzzing.problems(given_input, outputs, done))
+    assert not found, (
+        f"{found}: {shlex.join(given_input.words)[:400]}: {(done.out + done.err)[-400:]}"
+    )
+    reached.add({"refused": done.code == 2, "done": done.code == 0, "slow": done.code is None})
