@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
 
 from model.slack.claims import CLAIMS
+from model.slack.requirement import WindowFacts, requirement_of
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Workload
+from model.vocabulary.slack import METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
 from model.windows.variants import example
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
 from sim.slack import simulate
+from spark_impl.slack import requirement
 from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.streams import cases, configs, timed_cases, workloads
 from straggler.strategies.troubled import in_all_regions
@@ -53,3 +59,43 @@ def test_a_timed_run_is_a_run_of_the_model(
 ) -> None:
     for config, (plan, seed) in clusters:
         Agreement("slack", reached).of_run(simulate(plan, config, seed))
+
+
+KINDS = [
+    (aggregate, method, sampling)
+    for method, aggregates in METHODS.items()
+    for aggregate in aggregates
+    for sampling in SAMPLINGS
+    if aggregate in SELF_SUFFICIENT_AGGREGATES
+]
+SETTINGS = st.fixed_dictionaries(
+    {
+        "control": st.sampled_from(("conformal", "pd")),
+        "eps": st.sampled_from((0.3, 0.1, 0.05)),
+        "delta": st.sampled_from((0.2, 0.05)),
+        "q": st.sampled_from((0.5, 0.9, 0.01)),
+    }
+)
+REPEATED = st.lists(st.integers(1, 9), min_size=1, max_size=5)
+"""Values that come again and again in a window."""
+SIZES = st.sampled_from((200, 400, 2_000)) | st.integers(1, 300)
+VARIATIONS = st.sampled_from((0.0, 0.01, 0.25, 1.0))
+
+
+@promised(*map("-".join, KINDS), examples=12)
+@given(draws=st.tuples(*[st.tuples(SETTINGS, SIZES, REPEATED, VARIATIONS) for _ in KINDS]))
+def test_spark_requires_what_the_model_requires(reached: Reached, draws: Sequence[Any]) -> None:
+    """A requirement that is always everything would hide which rule computes it."""
+    for (aggregate, method, sampling), drawn in zip(KINDS, draws, strict=True):
+        settings, total, repeated, cv_squared = drawn
+        config = SlackConfig(
+            20, 10, aggregate=aggregate, method=method, sampling=sampling, **settings
+        )
+        values = np.resize(np.array(repeated, np.float64), total)
+        largest_first = np.sort(values)[::-1] if config.needs_values else None
+        found = requirement.required_tuples(
+            config, np.array([total]), np.array([cv_squared]), largest_first
+        )
+        expected = requirement_of(config)(WindowFacts(total, cv_squared, values.tolist()))
+        assert found.tolist() == [expected], config
+        reached.add({"-".join((aggregate, method, sampling)): 0 < expected < total})

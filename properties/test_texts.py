@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
@@ -132,6 +132,8 @@ def test_a_text_of_strangers_shows_what_it_is(text: str) -> None:
     others=st.integers(0, 100),
     earlier=st.integers(0, 200),
 )
+@example(limit=3, rows=1, others=0, earlier=2)
+@example(limit=0.29, rows=29, others=71, earlier=0)
 def test_a_limit_stops_what_is_above_it(
     tmp_path_factory: pytest.TempPathFactory,
     limit: float | None,

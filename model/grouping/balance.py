@@ -22,9 +22,6 @@ from scipy.special import logsumexp
 Masses = Mapping[frozenset[int], float]
 """Share or count of the tuples, by set of candidates."""
 
-SUBSETS_MAX = 16
-"""Largest number of instances whose subsets are all tried."""
-
 
 # ------------------------------------------------------------------------------------- imbalance
 
@@ -62,29 +59,10 @@ def masses(candidates: Iterable[tuple[frozenset[int], float]]) -> Masses:
 
 
 def least_time_us(given: Masses, times_us: Sequence[int]) -> float:
-    """Return lambda* by subsets, for at most 16 instances: max of mass(B)/S(B).
+    """Return lambda*: split every mass so that the largest work is least, by a linear programme.
 
     With counts for masses, no router has a smaller makespan.
     """
-    n = len(times_us)
-    if n > SUBSETS_MAX:
-        msg = f"there are {n} instances; subsets are tried for at most {SUBSETS_MAX}"
-        raise ValueError(msg)
-    mass = np.zeros(1 << n)
-    speed = np.zeros(1 << n)
-    for instances, each in given.items():
-        mass[sum(1 << i for i in instances)] += each
-    for i, time_us in enumerate(times_us):
-        speed[1 << i] = 1 / time_us
-    for i in range(n):  # sums over all subsets, one instance after the other
-        for sums in (mass, speed):
-            halves = sums.reshape(-1, 2, 1 << i)
-            halves[:, 1] += halves[:, 0]
-    return float(np.max(mass[1:] / speed[1:]))
-
-
-def least_time_by_splitting_us(given: Masses, times_us: Sequence[int]) -> float:
-    """Return lambda* by a linear programme: split every mass so that the largest work is least."""
     pairs = [(row, i) for row, instances in enumerate(given) for i in sorted(instances)]
     rows, columns = np.array([row for row, _ in pairs]), np.array([i for _, i in pairs])
     parts, n = len(pairs), len(times_us)
@@ -110,12 +88,6 @@ def least_time_by_splitting_us(given: Masses, times_us: Sequence[int]) -> float:
         b_eq=np.array(list(given.values())),
     )
     return float(found.fun)
-
-
-def least_work_us(given: Masses, times_us: Sequence[int]) -> float:
-    """Return lambda* by the faster method: subsets for few instances, splitting for many."""
-    few = len(times_us) <= SUBSETS_MAX
-    return (least_time_us if few else least_time_by_splitting_us)(given, times_us)
 
 
 # ------------------------------------------------------------------------------- what may be

@@ -189,7 +189,7 @@ def closeness(workload: Workload, trace: Trace) -> tuple[Closeness, ...]:
 
 def _fluid_us(window: Window, table: Table) -> float:
     sets = ((frozenset(table.candidates(key)), f) for key, f in window.frequencies.items())
-    return balance.least_work_us(balance.masses(sets), table.times_us)
+    return balance.least_time_us(balance.masses(sets), table.times_us)
 
 
 def check_closeness(workload: Workload, trace: Trace) -> Verdict:

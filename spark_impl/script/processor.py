@@ -97,7 +97,7 @@ def _history_rows(file: Location, groups: Sequence[pa.Field], router: Router) ->
     """Yield the blocks of a history file, by values of the grouping columns and by worker."""
     names = [field.name for field in groups]
     for table in read_tables(open_file(file, groups), groups, router.columns):
-        for group, part in split(table, names) if names else [((), table)]:
+        for group, part in split(table, names):
             if None in group:
                 msg = f"column {names[group.index(None)]!r} of {file} is NULL in some row"
                 raise InputProblem(msg)

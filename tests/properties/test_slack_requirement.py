@@ -1,4 +1,4 @@
-"""Required coverage (docs/slack.md, 5) by counting every subset, and Spark's against the model's.
+"""Required coverage (docs/slack.md, 5) by counting every subset.
 
 The question is how often a random subset of exactly n_req tuples gives a wrong answer. No formula
 of section 5 is used. Normal forms promise nothing here; ``test_slack_promise.py`` bounds how often
@@ -10,9 +10,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
 from math import ceil, comb
-from typing import NamedTuple
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,9 +31,6 @@ from model.slack.subsets import (
     rigorous_sum,
 )
 from model.vocabulary import SlackConfig
-from model.vocabulary.slack import METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
-from properties.promised import Reached, promised
-from spark_impl.slack import requirement
 
 EPSILONS = (0.05, 0.2)
 
@@ -138,63 +133,3 @@ def test_a_loss_that_equals_eps_is_a_failure_however_it_is_rounded() -> None:
     ones = [1.0] * 100
     assert adversarial_sum(ones, 0.07) == 94
     assert rigorous_sum(ones, 0.07, 0.05) == 94
-
-
-# ------------------------------------------------------------------------------------ Spark = model
-
-KINDS = [
-    (aggregate, method, sampling)
-    for method, aggregates in METHODS.items()
-    for aggregate in aggregates
-    for sampling in SAMPLINGS
-    if aggregate in SELF_SUFFICIENT_AGGREGATES
-]
-
-
-class Judged(NamedTuple):
-    """A configuration and a window that it judges."""
-
-    config: SlackConfig
-    values: list[float]
-    cv_squared: float
-
-
-@st.composite
-def judged(draw: st.DrawFn, aggregate: str, method: str, sampling: str) -> Judged:
-    """Draw settings for a kind of requirement, and a window of some or many tuples."""
-    config = SlackConfig(
-        20,
-        10,
-        aggregate=aggregate,
-        method=method,
-        sampling=sampling,
-        control=draw(st.sampled_from(("conformal", "pd"))),
-        eps=draw(st.sampled_from((0.3, 0.1, 0.05))),
-        delta=draw(st.sampled_from((0.2, 0.05))),
-        q=draw(st.sampled_from((0.5, 0.9, 0.01))),
-    )
-    total = draw(st.sampled_from((200, 400)) | st.integers(1, 60))
-    if not config.needs_values:
-        total = draw(st.sampled_from((400, 2_000)) | st.integers(1, 300))
-    base = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
-    values = [float(base[n % len(base)]) for n in range(total)]
-    cv_squared = draw(st.sampled_from((0.0, 0.01, 0.25, 1.0)))
-    return Judged(config, values, cv_squared)
-
-
-@promised(*map("-".join, KINDS), examples=12)
-@given(data=st.data())
-def test_spark_requires_what_the_model_requires(reached: Reached, data: st.DataObject) -> None:
-    """A requirement that is always everything would hide which rule computes it."""
-    for kind in KINDS:
-        config, values, cv_squared = data.draw(judged(*kind))
-        found = requirement.required_tuples(
-            config,
-            np.array([len(values)]),
-            np.array([cv_squared]),
-            np.array(sorted(values, reverse=True)) if config.needs_values else None,
-        )
-        facts = WindowFacts(len(values), cv_squared, tuple(values))
-        expected = requirement_of(config)(facts)
-        assert found.tolist() == [expected], config
-        reached.add({"-".join(kind): 0 < expected < len(values)})
