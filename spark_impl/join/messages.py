@@ -157,6 +157,9 @@ def _decode_blocks(body: bytes) -> list[Message]:
     batch = pa.ipc.read_record_batch(pa.py_buffer(memoryview(body)[end:]), SCHEMA)
     tuples = tuples_from_arrow(batch)
     ends = [0, *accumulate(size for *_, size in heads)]
+    if len(heads) != count or ends[-1] != len(tuples):
+        msg = f"{len(heads)} blocks and {len(tuples)} tuples came instead of {count} and {ends[-1]}"
+        raise ValueError(msg)
     return [
         Block(_NAME[stream], number, seen, wm_us, tuples.take(slice(*span)))
         for (number, seen, wm_us, _), span in zip(heads, pairwise(ends), strict=True)
