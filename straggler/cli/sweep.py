@@ -27,7 +27,7 @@ from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
-from straggler.options import PATH, STDIO, Arguments, Option
+from straggler.options import PATH, STDIO, VERBOSE, Arguments, Option
 from straggler.sweeps import output
 from straggler.sweeps.files import write_table
 
@@ -60,6 +60,7 @@ def make_command(summary: str) -> Command:
         Option("--quick", "run the part that files call quick (unless --full)", is_flag=True),
         Option("--full", "run the part that files call full", is_flag=True),
         Option("--on", "Spark master to run on (processes)", default=PROCESSES, metavar="MASTER"),
+        VERBOSE,
         Option("--jobs", "number of parallel jobs (one per core)", type=int, metavar="N"),
         Option("--seed", "first seed (0)", type=int, default=0, metavar="N"),
         Option("--seeds", "seeds instead of those that files ask for", metavar="N,N,..."),
