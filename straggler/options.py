@@ -115,6 +115,7 @@ VERBOSE = Option(
     "--verbose",
     "show the log of Spark, like STRAGGLER_VERBOSE=1",
     is_flag=True,
+    is_rare=True,
     expose_value=False,
     callback=_hear_spark,
 )
