@@ -8,6 +8,7 @@ Rules of this file:
 3. An option that is not given is ``None``; one that may be repeated is then empty.
 """
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
@@ -101,6 +102,24 @@ class Option(click.Option):
                 raise UsageError(f"{self.opts[0]} needs a value, and {text!r} is an option")
         return super().type_cast_value(ctx, value)
 
+
+def _hear_spark(_context: object, _option: object, is_asked: bool) -> None:
+    if is_asked:
+        # Imported here because pyspark takes a second.
+        from spark_impl.runtime.session import VERBOSE as VARIABLE
+
+        os.environ[VARIABLE] = "1"
+
+
+VERBOSE = Option(
+    "--verbose",
+    "show the log of Spark, like STRAGGLER_VERBOSE=1",
+    is_flag=True,
+    is_rare=True,
+    expose_value=False,
+    callback=_hear_spark,
+)
+"""Option of every command that starts Spark."""
 
 LATENESS = Option(
     "--lateness",

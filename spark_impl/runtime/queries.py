@@ -29,6 +29,8 @@ _SETTINGS = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    # A streaming query is not executed adaptively, and Spark warns of that at every start.
+    "spark.sql.adaptive.enabled": "false",
 }
 _LOCAL_SETTINGS = {
     # In a local folder, one system call renames a file. Spark's default, for all file systems,

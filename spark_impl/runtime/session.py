@@ -38,6 +38,8 @@ from spark_impl.runtime import packages
 
 DEFAULT_MASTER = "local[2]"
 OLDEST_JAVA = 17
+VERBOSE = "STRAGGLER_VERBOSE"
+"""Variable of the environment that lets Spark write its log to the terminal, if it is set."""
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Java compiles once and quickly: rows are processed in Python, so better code does not pay off
@@ -131,6 +133,8 @@ def _start(master: str, messages: BinaryIO, settings: dict[str, str]) -> SparkSe
     builder = SparkSession.builder.master(master).appName("straggler")
     for name, value in settings.items():
         builder = builder.config(name, value)
+    if os.environ.get(VERBOSE):
+        return builder.getOrCreate()
     with _java_messages(messages):
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -192,17 +196,13 @@ def _collect_interrupts(interrupts: list[int]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _names_collector() -> bool:
-    """Return whether the environment chooses a collector: Java refuses to start with two."""
-    given = " ".join(os.environ.get(name, "") for name in _JAVA_VARIABLES)
-    return re.search(r"-XX:\+Use\w+GC\b", given) is not None
-
-
 def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, str]:
     java = "" if long_running else _QUICK_START
     if master.startswith("local") and CLASS_ARCHIVE.is_file():
         java += f' -XX:SharedArchiveFile="{CLASS_ARCHIVE}" -Xlog:cds=off -Xlog:cds+dynamic=off'
-    collector = "" if long_running or _names_collector() else _COLLECTOR
+    given = " ".join(os.environ.get(name, "") for name in _JAVA_VARIABLES)
+    has_collector = re.search(r"-XX:\+Use\w+GC\b", given)  # Java refuses to start with two
+    collector = "" if long_running or has_collector else _COLLECTOR
     (scratch / "jvm").mkdir()
     settings = {
         "spark.ui.enabled": "false",

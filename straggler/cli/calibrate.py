@@ -12,7 +12,7 @@ from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
 from straggler.inputs.text_files import read_json
-from straggler.options import PATH, Arguments, Duration, Option
+from straggler.options import PATH, VERBOSE, Arguments, Duration, Option
 
 EXAMPLES = """\
 examples:
@@ -34,6 +34,7 @@ def make_command(summary: str) -> Command:
         Option("--folder", folder, type=PATH, metavar="DIR"),
         Option("--comparison", stated, "comparison_us", type=Duration()),
         Option("--seed", "seed of the tuples that are joined (0)", type=int, default=0),
+        VERBOSE,
     ]
     return Command(summary, EXAMPLES, parameters, run)
 

@@ -13,7 +13,7 @@ from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 from straggler.jobs import MODES
 from straggler.judging.counterexamples import FOLDER
-from straggler.options import PATH, Arguments, Option
+from straggler.options import PATH, VERBOSE, Arguments, Option
 from straggler.pages.junit import check_of, junit
 
 EXAMPLES = """\
@@ -50,6 +50,7 @@ def make_command(summary: str) -> Command:
         Option("--json", "also write the report to FILE", type=PATH, metavar="FILE"),
         Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE"),
         Option("--master", "Spark master (local[2])", metavar="URL", is_rare=True),
+        VERBOSE,
         Option(
             "--counterexamples",
             f"folder for counterexamples ({FOLDER})",

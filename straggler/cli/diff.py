@@ -25,7 +25,7 @@ from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
 from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from straggler.judging.systems import SPARK, local_master, open_system
 from straggler.judging.trial import Trial
-from straggler.options import PATH, Arguments, Duration, Option, Size
+from straggler.options import PATH, VERBOSE, Arguments, Duration, Option, Size
 from straggler.pages.junit import SKIPPED, Check, check_of, junit
 from straggler.rooms import Case, Room, SkippedInput, find_rooms
 
@@ -91,6 +91,7 @@ def _comparison_options() -> Iterator[Option]:
     yield Option("--kinds", kinds, metavar="KIND,...", is_rare=True)
     master = "Spark master (local, slots as needed)"
     yield Option("--master", master, metavar="URL", is_rare=True)
+    yield VERBOSE
     yield Option(
         "--counterexamples",
         f"folder for counterexamples ({counterexamples.FOLDER})",

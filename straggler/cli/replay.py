@@ -22,7 +22,7 @@ from straggler.judging.systems import (
     troubled,
 )
 from straggler.judging.trial import Trial
-from straggler.options import PATH, Arguments, Option
+from straggler.options import PATH, VERBOSE, Arguments, Option
 from straggler.rooms import Room, find_room
 
 EXAMPLES = """\
@@ -45,6 +45,7 @@ def make_command(summary: str) -> Command:
         Option("--trust", "run the module or command that FILE names", is_flag=True),
         *limit_options(),
         Option("--master", "Spark master (local, slots as needed)", metavar="URL"),
+        VERBOSE,
     ]
     return Command(summary, EXAMPLES, parameters, run)
 

@@ -15,7 +15,7 @@ from straggler.cli.input_options import column_options, columns_of
 from straggler.cli.outputs import refuse_unwritable
 from straggler.errors import UsageError, counted
 from straggler.judging.systems import local_master, open_session
-from straggler.options import LATENESS, PATH, Arguments, Option
+from straggler.options import LATENESS, PATH, VERBOSE, Arguments, Option
 from straggler.rooms.script import inputs, limits
 from straggler.rooms.script.execution import SUFFIXES, Found, compute, explain, readable, write
 from straggler.rooms.script.plan import print_query
@@ -55,6 +55,7 @@ def options() -> Iterator[click.Parameter]:
     yield Option("--explain", "print the Spark query, compute nothing", is_flag=True)
     yield Option("--seed", "seed of simulated delays (0)", type=int, default=0, metavar="N")
     yield Option("--master", "Spark master (local)", metavar="URL")
+    yield VERBOSE
     yield from column_options()
 
 

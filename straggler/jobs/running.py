@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import logging
+import os
 import re
 import shutil
 import tempfile
@@ -159,11 +160,14 @@ def describe(error: BaseException) -> str:
 @contextmanager
 def quick(spark: "SparkSession") -> Iterator[None]:
     """Let micro-batches of a session be quick and quiet, and restore its settings."""
+    from spark_impl.runtime.session import VERBOSE
+
     jvm: Any = spark._jvm
     root = jvm.org.apache.logging.log4j.LogManager.getRootLogger()
     level = root.getLevel().toString()
     with settings(spark, SETTINGS):
-        spark.sparkContext.setLogLevel("OFF")  # of deaths that are planned
+        if not os.environ.get(VERBOSE):
+            spark.sparkContext.setLogLevel("OFF")  # of deaths that are planned
         contexts = logging.getLogger("DataFrameQueryContextLogger")  # of errors that are told
         was_disabled, contexts.disabled = contexts.disabled, True
         try:
