@@ -13,9 +13,9 @@ from model.vocabulary.settings import JsonObject
 from straggler.errors import UsageError
 from straggler.jobs import APPEND, MODES
 from straggler.jobs.check import LIMIT_S, Check, begin, calibrate, run_stages
-from straggler.jobs.counterexamples import failing_of, lines_of, plain_rows, read_rows, replay
+from straggler.jobs.counterexamples import failing_of, plain_rows, read_rows, replay
 from straggler.jobs.plans import EXACT
-from straggler.jobs.report import JobReport
+from straggler.jobs.report import JobReport, table_of
 from straggler.jobs.rows import Input
 from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
 from straggler.jobs.threads import HangsError, map_in_order
@@ -105,7 +105,7 @@ def replay_job(
     """Run a job on stored rows; return whether it is wrong still, and what is to be shown."""
     with _begun(job, spark, **asked) as check:
         try:
-            failing = read_rows(check.runner.frames, record)
+            failing = read_rows(check.reference.runner.frames, record)
         except Exception as error:
             first = str(error).partition("\n")[0]
             raise UsageError(f"the rows of the counterexample cannot be read: {first}") from error
@@ -174,7 +174,7 @@ def _stopped(session: "SparkSession") -> str:
 def _judge(
     check: Check, label: str, streams: int, started: float, *, keeps_state: bool
 ) -> JobReport:
-    problem, session = "", check.runner.spark
+    problem, session = "", check.reference.runner.spark
     try:
         edges, drawn, problem = within_limit(lambda: calibrate(check, streams))
         if not problem:
@@ -199,10 +199,10 @@ def _judge(
         check.seed,
         check.streams,
         tuple(dict.fromkeys(each.sentence for each in check.remarks)),
-        tuple(lines_of(check)),
+        tuple(table_of(check.failed, check.shape, check.job.inputs)) if check.failed else (),
         dict(check.guards),
         time.monotonic() - started,
-        None if failing is None else plain_rows(check.runner.frames, failing),
+        None if failing is None else plain_rows(check.reference.runner.frames, failing),
     )
 
 

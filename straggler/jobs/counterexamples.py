@@ -8,7 +8,6 @@ Rules of this file:
 """
 
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,8 +20,8 @@ from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 from straggler.jobs.check import Check
 from straggler.jobs.plans import ORDER, STATE
-from straggler.jobs.reference import RIGHT, UNDECIDED, WRONG, growth_of
-from straggler.jobs.report import describe_row, table_of
+from straggler.jobs.reference import growth_of
+from straggler.jobs.report import table_of
 from straggler.jobs.rows import Frames, Row, answers_of, rows_of
 from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream, growing
 from straggler.judging.counterexamples import JOB, layout, slug
@@ -58,60 +57,41 @@ OPTIONS = {
 }
 
 
-OUTCOMES = {RIGHT: Outcome.HOLDS, WRONG: Outcome.BROKEN, UNDECIDED: Outcome.UNDETERMINED}
-
-
 class Failing(NamedTuple):
     """Rows to which a job has wrong answers."""
 
     claim: str
     stream: Stream
-    """The stream, or two orders of the same rows, each of them a batch."""
+    """The stream; in an old file, two orders of the same rows as its micro-batches."""
     flush: tuple[Row, ...] = ()
-    """Rows that move the watermark on after a stream; none for two orders."""
+    """Rows that move the watermark on after the stream; an old file has none for two orders."""
 
 
 def failing_of(check: Check) -> Failing | None:
     """Return the rows to which a job was wrong in a check, if there are any."""
-    if check.rows:
-        return Failing(ORDER, Stream(tuple(map(tuple, check.rows))))
     if check.failed:
-        return Failing(check.claim, check.failed.stream, check.flush)
+        return Failing(check.claim, check.failed.stream, check.reference.flush)
     if check.growth:
-        return Failing(STATE, growing(check.shape.times, check.values), check.flush)
+        return Failing(STATE, growing(check.shape.times, check.values), check.reference.flush)
     return None
-
-
-def lines_of(check: Check) -> list[str]:
-    """Return the rows to which a job was wrong in a check, line by line."""
-    lines: list[str] = []
-    if check.failed is not None:
-        lines = table_of(check.failed, check.rules, check.job.inputs)
-    for title, rows in zip(("In this order:", "and in this one:"), check.rows, strict=False):
-        lines += [title, *[f"  {describe_row(row, check.job.inputs)}" for row in rows]]
-    return lines
 
 
 def replay(check: Check, failing: Failing) -> tuple[Outcome, list[str]]:
     """Ask again whether a job is wrong to stored rows; return what is to be shown as well."""
-    check.choose_twin()
-    batches = failing.stream.batches
-    if not failing.flush:
-        check.rows = [list(each) for each in batches]
-        one, *others = [Counter(check.runner.batch(each)) for each in batches]
-        is_same = all(one == other for other in others)
-        return (Outcome.HOLDS, []) if is_same else (Outcome.BROKEN, lines_of(check))
     far_us = check.shape.times.far_us
-    check.flush = tuple([r._replace(time_us=max(far_us, r.time_us)) for r in failing.flush])
-    check.twin = check.twin.with_flush(check.flush)
-    judged = check.judge(failing.stream)
+    if failing.flush:
+        check.set_flush([r._replace(time_us=max(far_us, r.time_us)) for r in failing.flush])
+    check.choose_reference()
+    batches = failing.stream.batches
+    streams = [failing.stream] if failing.flush else [Stream((rows,)) for rows in batches]
+    tried = [check.reference.judge(each) for each in streams]
+    judged = next((each for each in tried if each.outcome is Outcome.BROKEN), tried[0])
     growth = growth_of(judged.run, len(batches)) if failing.claim == STATE else ""
-    if judged.outcome == RIGHT and growth:
+    if judged.outcome is Outcome.HOLDS and growth:
         return Outcome.BROKEN, [growth]
-    if judged.outcome != WRONG:
-        return OUTCOMES[judged.outcome], [judged.reason] * bool(judged.reason)
-    check.failed = judged
-    return Outcome.BROKEN, lines_of(check)
+    if judged.outcome is not Outcome.BROKEN:
+        return judged.outcome, [judged.reason] * bool(judged.reason)
+    return Outcome.BROKEN, table_of(judged, check.shape, check.job.inputs)
 
 
 def plain_rows(frames: Frames, failing: Failing) -> JsonObject | None:

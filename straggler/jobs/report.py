@@ -8,9 +8,10 @@ from typing import Any
 
 from model.checking.claims import Outcome, Verdict, worst
 from model.vocabulary.settings import JsonObject
-from straggler.jobs.reference import Judged, Rules, final
+from straggler.jobs.reference import Judged, final
 from straggler.jobs.rows import EPOCH, Answer, Input, Row, text_of
 from straggler.jobs.running import MicroBatch
+from straggler.jobs.shapes import Shape
 
 SHOWN = 8
 """Most answers of a kind that a report shows."""
@@ -68,11 +69,11 @@ class JobReport:
         }
 
 
-def table_of(judged: Judged, rules: Rules, inputs: Sequence[Input]) -> list[str]:
+def table_of(judged: Judged, shape: Shape, inputs: Sequence[Input]) -> list[str]:
     """Return a failing stream as lines: each micro-batch, its watermark, rows and answers."""
     stream, run = judged.stream, judged.run
     rows = Counter(judged.right)
-    got = final(run, rules)
+    got = final(run, shape)
     lines = [f"The smallest failing stream found has {len(stream.rows)} rows:", ""]
     cells = [("micro-batch", "watermark", "rows", "answers")]
     shown: set[int] = set()
@@ -90,7 +91,7 @@ def table_of(judged: Judged, rules: Rules, inputs: Sequence[Input]) -> list[str]
     lines += ["", f"  columns of answers: {', '.join(run.columns)}"]
     lines += _some("right", judged.right)
     lines += _some("missing", rows - got)
-    if rules.keys or not rules.has_watermark:
+    if shape.keys or not shape.has_watermark:
         lines += _some("not right", got - rows)
     return [*lines, "", judged.reason]
 

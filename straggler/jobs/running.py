@@ -138,7 +138,7 @@ def opened(sink: Sink) -> tuple[Write, Callable[[], Any]]:
     """Call the factory of a sink; raise :class:`JobProblem` if it returns anything but a pair."""
     try:
         write, read = sink()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise JobProblem(f"the sink made no pair of write and read: {describe(error)}") from error
     return write, read
 
@@ -278,7 +278,7 @@ class _Query:
             try:
                 rows = self._sink[1]()
                 self.run.read = answers_of(rows.collect() if hasattr(rows, "collect") else rows)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise JobProblem(f"read() of the sink raised {describe(error)}") from error
         self.run.batches = [self._answers[number] for number in sorted(self._answers)]
 

@@ -65,8 +65,8 @@ def test_the_plan_says_which_answers_a_later_one_replaces(
     expected: tuple[str, tuple[str, ...] | None],
 ) -> None:
     tried = Job(job, inputs_of(SCHEMA, "at", {}, (), ()), is_named=False, mode="update")
-    rules = begin(spark, tried, seed=0, lateness_us=None, upsert=None).rules
-    assert (rules.mode, rules.keys) == expected
+    shape = begin(spark, tried, seed=0, lateness_us=None, upsert=None).shape
+    assert (shape.mode, shape.keys) == expected
 
 
 @pytest.mark.parametrize(
