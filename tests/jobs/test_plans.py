@@ -1,12 +1,10 @@
 """Plans of jobs: what is told, what is proved to be wrong, and what nobody complains about."""
 
-from collections.abc import Callable
-
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 
-from straggler.jobs.plans import EXACT, ORDER, STATE, Remark, remarks
+from straggler.jobs.plans import EXACT, STATE, Remark, remarks
 
 
 @pytest.fixture(name="readings")
@@ -14,14 +12,13 @@ def streaming_readings(spark: SparkSession) -> DataFrame:
     source = spark.readStream.format("rate").load()
     return source.select(
         F.col("timestamp").alias("at"),
-        F.col("timestamp").alias("sent"),
         F.col("value").alias("device"),
         F.col("value").alias("watts"),
     )
 
 
-def minute(frame: DataFrame, column: str = "at") -> DataFrame:
-    return frame.groupBy("device", F.window(column, "1 minute")).agg(F.sum("watts").alias("watts"))
+def minute(frame: DataFrame) -> DataFrame:
+    return frame.groupBy("device", F.window("at", "1 minute")).agg(F.sum("watts").alias("watts"))
 
 
 def told(frame: DataFrame, mode: str = "append") -> list[tuple[bool, str]]:
@@ -31,59 +28,6 @@ def told(frame: DataFrame, mode: str = "append") -> list[tuple[bool, str]]:
 def only(frame: DataFrame, mode: str = "append") -> Remark:
     (found,) = remarks(frame, mode=mode)
     return found
-
-
-WINDOWS: list[Callable[[DataFrame], DataFrame]] = [
-    lambda r: minute(r.withWatermark("at", "10 seconds")),
-    lambda r: r.withWatermark("at", "10 seconds").dropDuplicates(["device", "at"]),
-    lambda r: r.withWatermark("at", "10 seconds").dropDuplicatesWithinWatermark(["device"]),
-    lambda r: (
-        r.withWatermark("at", "10 seconds")
-        .groupBy("device", F.session_window("at", "5 minutes"))
-        .count()
-    ),
-    lambda r: (
-        minute(r.withWatermark("at", "10 seconds"))
-        .groupBy(F.window(F.window_time("window"), "1 hour"))
-        .agg(F.max("watts"))
-    ),
-    lambda r: r.where("watts > 3").withColumn("kilowatts", r.watts / 1000),
-    lambda r: minute(r.where("watts > 3").withWatermark("at", "10 seconds")),
-    lambda r: (
-        r.withWatermark("at", "10 seconds")
-        .groupBy(F.window("at", "1 minute"))
-        .agg(F.sort_array(F.collect_list("watts")))
-    ),
-]
-
-
-@pytest.mark.parametrize("job", WINDOWS)
-def test_a_right_job_hears_nothing(
-    readings: DataFrame, job: Callable[[DataFrame], DataFrame]
-) -> None:
-    assert remarks(job(readings)) == ()
-
-
-@pytest.mark.parametrize("mode", ["append", "update"])
-def test_a_watermark_after_the_aggregation_is_a_mistake(readings: DataFrame, mode: str) -> None:
-    late = (
-        readings.groupBy(F.window("at", "1 minute"))
-        .agg(F.max("at").alias("at"))
-        .withWatermark("at", "10 seconds")
-    )
-    found = only(late, mode)
-    assert (found.is_broken, found.claim) == (True, STATE)
-    assert found.sentence == (
-        "windows never close: withWatermark comes after the aggregation, and not before it"
-    )
-
-
-def test_a_watermark_on_another_column_than_the_window_is_a_mistake(readings: DataFrame) -> None:
-    found = only(minute(readings.withWatermark("sent", "10 seconds")))
-    assert (found.is_broken, found.claim) == (True, STATE)
-    assert found.sentence == (
-        "windows never close: the watermark is on sent, and not on what window is made of"
-    )
 
 
 def test_windows_without_a_watermark_never_close(readings: DataFrame) -> None:
@@ -102,16 +46,10 @@ def test_spark_refuses_totals_of_keys_in_append_mode(readings: DataFrame) -> Non
     assert found.sentence.startswith("Spark refuses the query: ")
 
 
-@pytest.mark.parametrize(
-    ("has_watermark", "reason"),
-    [(False, "there is no watermark"), (True, "the column of the watermark is not among them")],
-)
-def test_duplicates_without_an_event_time_are_remembered_forever(
-    readings: DataFrame, has_watermark: bool, reason: str
-) -> None:
-    rows = readings.withWatermark("at", "10 seconds") if has_watermark else readings
-    found = only(rows.dropDuplicates(["device"]))
+def test_duplicates_without_a_watermark_are_remembered_forever(readings: DataFrame) -> None:
+    found = only(readings.dropDuplicates(["device"]))
     assert (found.is_broken, found.claim) == (True, STATE)
+    reason = "there is no watermark"
     assert found.sentence == f"dropDuplicates keeps every value of device forever: {reason}"
 
 
@@ -143,32 +81,10 @@ HOUR = "ad = clicked_ad AND clicked_at BETWEEN shown_at AND shown_at + INTERVAL 
 Sides = tuple[DataFrame, DataFrame]
 
 
-@pytest.mark.parametrize("how", ["inner", "leftOuter", "rightOuter", "fullOuter", "leftSemi"])
-def test_a_join_in_a_range_of_time_hears_nothing(sides: Sides, how: str) -> None:
-    shown = sides[0].withWatermark("shown_at", "2 hours")
-    clicked = sides[1].withWatermark("clicked_at", "3 hours")
-    assert remarks(shown.join(clicked, F.expr(HOUR), how)) == ()
-
-
 def test_a_range_of_time_may_follow_the_join(sides: Sides) -> None:
     shown = sides[0].withWatermark("shown_at", "2 hours")
     clicked = sides[1].withWatermark("clicked_at", "3 hours")
     assert remarks(shown.join(clicked, F.expr("ad = clicked_ad")).where(HOUR)) == ()
-
-
-def test_a_join_on_equal_windows_hears_nothing(sides: Sides) -> None:
-    shown = sides[0].withWatermark("shown_at", "2 hours")
-    clicked = sides[1].withWatermark("clicked_at", "3 hours")
-    left = shown.groupBy(F.window("shown_at", "1 hour")).count()
-    right = clicked.groupBy(F.window("clicked_at", "1 hour")).count()
-    assert remarks(left.join(right, "window")) == ()
-
-
-def test_a_join_whose_side_has_no_watermark_keeps_rows_forever(sides: Sides) -> None:
-    shown, clicked = sides[0].withWatermark("shown_at", "2 hours"), sides[1]
-    found = remarks(shown.join(clicked, F.expr(HOUR)))
-    assert {(each.is_broken, each.claim) for each in found} == {(True, STATE)}
-    assert any("side has no watermark" in each.sentence for each in found)
 
 
 def test_a_join_without_a_range_of_time_keeps_rows_forever(sides: Sides) -> None:
@@ -225,16 +141,6 @@ def test_a_python_function_that_says_so_cannot_be_judged(readings: DataFrame) ->
     assert told(readings.withColumn("x", plain("device"))) == []
 
 
-def test_a_window_over_the_time_of_processing_is_a_mistake(readings: DataFrame) -> None:
-    daily = (
-        readings.withColumn("seen_at", F.current_timestamp())
-        .withWatermark("seen_at", "10 seconds")
-        .groupBy(F.window("seen_at", "1 day"))
-        .count()
-    )
-    assert (True, ORDER) in told(daily)
-
-
 def test_a_column_of_the_time_of_processing_is_no_mistake(readings: DataFrame) -> None:
     stamped = minute(readings.withWatermark("at", "1 minute")).withColumn("loaded", F.now())
     assert told(stamped) == [(False, EXACT)]
@@ -244,11 +150,6 @@ def test_a_column_of_the_time_of_processing_is_no_mistake(readings: DataFrame) -
 def test_an_aggregate_of_the_order_of_arrival_is_told(readings: DataFrame, function: str) -> None:
     windows = readings.withWatermark("at", "1 minute").groupBy(F.window("at", "1 minute"))
     assert told(windows.agg(F.expr(f"{function}(watts)"))) == [(False, "")]
-
-
-def test_a_distinct_count_that_is_an_estimate_is_told(readings: DataFrame) -> None:
-    windows = readings.withWatermark("at", "1 minute").groupBy(F.window("at", "1 minute"))
-    assert told(windows.agg(F.approx_count_distinct("device"))) == [(False, "")]
 
 
 # ------------------------------------------------------------------------------------ update mode
