@@ -13,7 +13,7 @@ from model.vocabulary.settings import JsonObject
 from straggler.errors import UsageError
 from straggler.jobs import APPEND, MODES
 from straggler.jobs.check import LIMIT_S, Check, begin, calibrate, run_stages
-from straggler.jobs.counterexamples import failing_of, plain_rows, read_rows, replay
+from straggler.jobs.counterexamples import Failing, plain_rows, read_rows, replay
 from straggler.jobs.plans import EXACT
 from straggler.jobs.report import JobReport, table_of
 from straggler.jobs.rows import Input
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 STREAMS = 24
 HANGS = "the job hangs: a stream made no progress for minutes"
+STOPPED = "the job stopped the Spark session"
 
 
 class JobBroken(AssertionError):  # noqa: N818 (what is asserted is in the name)
@@ -110,11 +111,10 @@ def replay_job(
             first = str(error).partition("\n")[0]
             raise UsageError(f"the rows of the counterexample cannot be read: {first}") from error
         try:
-            return within_limit(lambda: replay(check, failing))
-        except HangsError:
-            return Outcome.UNDETERMINED, [HANGS]
-        except Exception as error:
-            raise UsageError(_stopped(spark) or f"the job cannot be run: {error}") from error
+            with _one_sentence(spark):
+                return within_limit(lambda: replay(check, failing))
+        except JobProblem as problem:
+            return Outcome.UNDETERMINED, [str(problem)]
 
 
 @contextmanager
@@ -139,18 +139,12 @@ def _begun(
         tried = Job(job, inputs, isinstance(of_inputs["schema"], Mapping), mode, sink)
         with quick(session):
             try:
-                check = within_limit(
-                    lambda: begin(
-                        session, tried, seed=seed, lateness_us=lateness_us, upsert=upsert, rows=rows
+                with _one_sentence(session, "the job hangs before Spark runs it"):
+                    check = within_limit(
+                        lambda: begin(session, tried, seed, lateness_us, upsert, rows)
                     )
-                )
-            except HangsError as error:
-                raise UsageError("the job hangs before Spark runs it") from error
-            except Exception as error:
-                sentence = _stopped(session) or (isinstance(error, JobProblem) and str(error))
-                if not sentence:
-                    raise
-                raise UsageError(sentence) from error
+            except JobProblem as problem:
+                raise UsageError(str(problem)) from problem
             with settings(session, ROCKS if check.shape.needs_rocks else {}):
                 yield check
 
@@ -164,45 +158,57 @@ def within_limit(call: Callable[[], T]) -> T:
     return found
 
 
-def _stopped(session: "SparkSession") -> str:
+@contextmanager
+def _one_sentence(session: "SparkSession", hangs: str = HANGS) -> Iterator[None]:
+    """Raise :class:`JobProblem` if the job hangs, or stops the session."""
+    try:
+        yield
+    except HangsError as error:
+        _stop_all(session)
+        raise JobProblem(hangs) from error
+    except Exception as error:
+        if _is_stopped(session):
+            raise JobProblem(STOPPED) from error
+        raise
+
+
+def _is_stopped(session: "SparkSession") -> bool:
     context = session._jsc
-    if context is None or context.sc().isStopped():
-        return "the job stopped the Spark session"
-    return ""
+    return context is None or context.sc().isStopped()
 
 
 def _judge(
     check: Check, label: str, streams: int, started: float, *, keeps_state: bool
 ) -> JobReport:
-    problem, session = "", check.reference.runner.spark
+    problem, runner = "", check.reference.runner
     try:
-        edges, drawn, problem = within_limit(lambda: calibrate(check, streams))
-        if not problem:
-            run_stages(check, edges, drawn, keeps_state=keeps_state)
-    except HangsError:
-        problem = HANGS
-        _stop_all(session)
+        with _one_sentence(runner.spark):
+            edges, drawn, problem = within_limit(lambda: calibrate(check, streams))
+            if not problem:
+                run_stages(check, edges, drawn, keeps_state=keeps_state)
     except JobProblem as error:
         problem = str(error)
-    except Exception as error:
-        problem = _stopped(session)
-        if not problem:
-            raise error
-    verdicts = tuple(verdicts_of(check, keeps_state=keeps_state))
+    if problem and _is_stopped(runner.spark):
+        problem = STOPPED
     if problem:
-        problem = _stopped(session) or problem
-        verdicts = (Verdict(EXACT, Outcome.UNDETERMINED, problem),)
-    failing = None if problem else failing_of(check)
+        verdicts = [Verdict(EXACT, Outcome.UNDETERMINED, problem)]
+    else:
+        verdicts = [*verdicts_of(check, keeps_state=keeps_state)]
+    table, rows = [], None
+    if check.failed and not problem:
+        table = table_of(check.failed, check.shape, check.job.inputs)
+        failing = Failing(check.claim, check.failed.stream, check.reference.flush)
+        rows = plain_rows(runner.frames, failing)
     return JobReport(
         label,
-        verdicts,
+        tuple(verdicts),
         check.seed,
         check.streams,
         tuple(dict.fromkeys(each.sentence for each in check.remarks)),
-        tuple(table_of(check.failed, check.shape, check.job.inputs)) if check.failed else (),
+        tuple(table),
         dict(check.guards),
         time.monotonic() - started,
-        None if failing is None else plain_rows(check.reference.runner.frames, failing),
+        rows,
     )
 
 

@@ -9,7 +9,7 @@ from model.checking.claims import Outcome
 from model.vocabulary import stable_hash
 from straggler.jobs import COMPLETE
 from straggler.jobs.plans import EXACT, ORDER, STATE, Remark, remarks
-from straggler.jobs.reference import Judged, Reference, growth_of
+from straggler.jobs.reference import Judged, Reference, judge_growth
 from straggler.jobs.rows import Input, Row, recorded_rows, special
 from straggler.jobs.running import Job, JobProblem, Runner
 from straggler.jobs.shapes import Shape, shape_of
@@ -39,6 +39,8 @@ POOL = 12
 """Number of drawn values that probes use."""
 FAR = 3
 """Number of rows of each input that move the watermark on."""
+GROWING = (3, 1)
+"""Numbers of rows in whose state growth is looked for; the fewest with any are shown."""
 RUN = 6
 UNSUPPORTED = (
     "AnalysisException",
@@ -71,8 +73,8 @@ class Check:
     failed: Judged | None = None
     claim: str = ""
     """Name of the claim that the failing stream breaks."""
-    growth: str | None = None
-    """Sentence on state that stays; empty if none does, ``None`` if it was not asked."""
+    knows_growth: bool = False
+    """Whether a stream of the same rows twice has shown if state stays."""
 
     # --------------------------------------------------------------------------------- streams
 
@@ -183,14 +185,19 @@ class Check:
 
     def try_growth(self) -> None:
         """Ask whether state stays although the watermark has passed its rows."""
-        stream = growing(self.shape.times, self.values)
-        (judged,) = self.judge_all([stream])
-        self.note(judged)
-        if judged.outcome is Outcome.BROKEN and self.failed is None:
-            self.fail(judged)
+        for number in GROWING:
+            (judged,) = self.judge_all([growing(self.shape.times, self.values, number)])
+            if self.failed is None:
+                self.note(judged)
+                if judged.outcome is Outcome.BROKEN:
+                    self.fail(judged)
+                    return
+            grown = judge_growth(judged)
+            if grown.outcome is not Outcome.BROKEN or judged.outcome is Outcome.BROKEN:
+                break
+            self.failed, self.claim = grown, STATE
         # Otherwise the watermark may not have passed the rows.
-        if judged.outcome is not Outcome.UNDETERMINED:
-            self.growth = growth_of(judged.run, len(stream.batches))
+        self.knows_growth = judged.outcome is not Outcome.UNDETERMINED
 
 
 # ------------------------------------------------------------------------------------ the check
@@ -199,10 +206,9 @@ class Check:
 def begin(
     spark: "SparkSession",
     job: Job,
-    *,
-    seed: int,
-    lateness_us: int | None,
-    upsert: Sequence[str] | None,
+    seed: int = 0,
+    lateness_us: int | None = None,
+    upsert: Sequence[str] | None = None,
     rows: Any = None,
 ) -> Check:
     """Read the plan of a job; raise :class:`JobProblem` if it fails."""
@@ -274,7 +280,7 @@ def run_stages(
     asks_state = check.job.mode != COMPLETE and check.shape.has_state and not keeps_state
     if check.failed is None and asks_state:
         check.try_growth()
-    if check.failed is None and not check.growth and not any(r.is_broken for r in check.remarks):
+    if check.failed is None and not any(r.is_broken for r in check.remarks):
         check.try_streams(drawn)
 
 

@@ -20,10 +20,10 @@ from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 from straggler.jobs.check import Check
 from straggler.jobs.plans import ORDER, STATE
-from straggler.jobs.reference import growth_of
+from straggler.jobs.reference import judge_growth
 from straggler.jobs.report import table_of
 from straggler.jobs.rows import Frames, Row, answers_of, rows_of
-from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream, growing
+from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream
 from straggler.judging.counterexamples import JOB, layout, slug
 
 
@@ -67,15 +67,6 @@ class Failing(NamedTuple):
     """Rows that move the watermark on after the stream; an old file has none for two orders."""
 
 
-def failing_of(check: Check) -> Failing | None:
-    """Return the rows to which a job was wrong in a check, if there are any."""
-    if check.failed:
-        return Failing(check.claim, check.failed.stream, check.reference.flush)
-    if check.growth:
-        return Failing(STATE, growing(check.shape.times, check.values), check.reference.flush)
-    return None
-
-
 def replay(check: Check, failing: Failing) -> tuple[Outcome, list[str]]:
     """Ask again whether a job is wrong to stored rows; return what is to be shown as well."""
     far_us = check.shape.times.far_us
@@ -85,10 +76,9 @@ def replay(check: Check, failing: Failing) -> tuple[Outcome, list[str]]:
     batches = failing.stream.batches
     streams = [failing.stream] if failing.flush else [Stream((rows,)) for rows in batches]
     tried = [check.reference.judge(each) for each in streams]
+    if failing.claim == STATE:
+        tried = list(map(judge_growth, tried))
     judged = next((each for each in tried if each.outcome is Outcome.BROKEN), tried[0])
-    growth = growth_of(judged.run, len(batches)) if failing.claim == STATE else ""
-    if judged.outcome is Outcome.HOLDS and growth:
-        return Outcome.BROKEN, [growth]
     if judged.outcome is not Outcome.BROKEN:
         return judged.outcome, [judged.reason] * bool(judged.reason)
     return Outcome.BROKEN, table_of(judged, check.shape, check.job.inputs)

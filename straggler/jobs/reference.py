@@ -234,7 +234,15 @@ def guards_of(stream: Stream, run: Run, late: Collection[int]) -> Counter[str]:
     return found
 
 
-def growth_of(run: Run, batches: int) -> str:
+def judge_growth(judged: Judged) -> Judged:
+    """Return the judgement of a stream of the same rows twice, which is broken if state stays."""
+    sentence = _growth(judged.run, len(judged.stream.batches))
+    if judged.outcome is Outcome.HOLDS and sentence:
+        return judged._replace(outcome=Outcome.BROKEN, reason=sentence)
+    return judged
+
+
+def _growth(run: Run, batches: int) -> str:
     """Return a sentence on state that stays in a stream of the same rows twice, if any does."""
     first = run.states(1)
     last = run.states(batches) or run.states(batches - 1)

@@ -60,7 +60,6 @@ class State(NamedTuple):
     operator: str
     rows: int
     removed: int
-    dropped: int
 
 
 @dataclass
@@ -365,7 +364,6 @@ def _state(found: Mapping[str, Any]) -> State:
         found["operatorName"],
         found["numRowsTotal"],
         found["numRowsRemoved"],
-        found["numRowsDroppedByWatermark"],
     )
 
 

@@ -241,13 +241,16 @@ def _idle(times: Times, values: Values, source: int) -> Stream:
     return Stream((tuple(first), tuple(later), tuple(last)))
 
 
-def growing(times: Times, values: Values) -> Stream:
-    """Return the same rows twice, far apart, with rows between that move the watermark on."""
+def growing(times: Times, values: Values, number: int) -> Stream:
+    """Return rows twice, far apart, with others between that move the watermark on.
+
+    Each input has this number of rows in each micro-batch.
+    """
     window_us = times.window_us
     middle_us = BASE_US + (times.far_us - BASE_US) // (2 * DAY_US) * DAY_US
 
     def rows(at_us: int, step_us: int) -> tuple[Row, ...]:
-        return tuple([row for n in range(3) for row in _each(values, at_us + n * step_us, n)])
+        return tuple([row for n in range(number) for row in _each(values, at_us + n * step_us, n)])
 
     return Stream(
         (

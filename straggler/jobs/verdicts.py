@@ -54,7 +54,7 @@ def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) 
         reason = "; ".join(dict.fromkeys([each.sentence for each in check.unfit]))
     elif not reason and check.shape.is_weak:
         reason = WEAK
-    if not reason and (check.claim or check.growth or broken):
+    if not reason and (check.claim or broken):
         reason = OVER
     if reason := reason or _missing(check, claim, guard):
         return Verdict(claim, Outcome.UNDETERMINED, reason)
@@ -62,9 +62,9 @@ def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) 
 
 
 def _state(check: Check) -> Verdict:
-    if check.growth:
-        return Verdict(STATE, Outcome.BROKEN, check.growth)
-    if check.growth is None or check.doubts:
+    if check.claim == STATE:
+        return Verdict(STATE, Outcome.BROKEN, _broken(check))
+    if not check.knows_growth or check.doubts:
         return Verdict(STATE, Outcome.UNDETERMINED, (check.doubts or [OVER])[0])
     return Verdict(STATE, Outcome.HOLDS, "")
 

@@ -33,7 +33,7 @@ TYPES = (
 
 
 def frames_of(spark: SparkSession, schema: str | dict[str, str]) -> Frames:
-    return Frames(spark, inputs_of(schema, "at", {}, (), ()))
+    return Frames(spark, inputs_of(schema, "at"))
 
 
 @pytest.mark.parametrize("schema", [TYPES, {"one": TYPES, "two": "at timestamp_ntz, s string"}])
@@ -69,7 +69,7 @@ def test_recorded_rows_that_are_left_out_are_counted(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("straggler.jobs.rows.RECORDED_MAX", 2)
-    inputs = inputs_of("at timestamp, n int", "at", {}, (), ())
+    inputs = inputs_of("at timestamp, n int", "at")
     start = datetime(2026, 1, 1, tzinfo=UTC)
     rows = [{"at": start + timedelta(seconds=n), "n": n} for n in (4, 3, 2, 1)]
     (kept,), told = recorded_rows(spark, inputs, [*rows, {"at": None, "n": 0}])
