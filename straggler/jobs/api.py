@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from hypothesis.strategies import SearchStrategy
@@ -20,6 +20,7 @@ from straggler.jobs.rows import Input
 from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
 from straggler.jobs.threads import HangsError, map_in_order
 from straggler.jobs.verdicts import verdicts_of
+from straggler.judging.systems import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,8 +134,11 @@ def _begun(
     """Give the check of a job whose plan was read; raise :class:`UsageError` if it cannot run."""
     if mode not in MODES:
         raise UsageError(f"mode is {mode!r}; it must be one of {', '.join(MODES)}")
+    from pyspark.sql import SparkSession
+
     lateness_us = _lateness(lateness)
-    with _session(spark) as session:
+    chosen = spark or SparkSession.getActiveSession()
+    with open_session() if chosen is None else nullcontext(chosen) as session:
         inputs = inputs_of(**of_inputs)
         tried = Job(job, inputs, isinstance(of_inputs["schema"], Mapping), mode, sink)
         with quick(session):
@@ -245,7 +249,8 @@ def inputs_of(
     if not schemas:
         raise UsageError("schema is an empty dict; a job has at least one input")
     columns = columns or {}
-    inputs, known = [], set()
+    inputs: list[Input] = []
+    known: list[str] = []
     for name, given in schemas.items():
         found = _schema(name, given)
         at = event_time if isinstance(event_time, str) else event_time.get(name, "")
@@ -255,7 +260,7 @@ def inputs_of(
         if not isinstance(found[at].dataType, sql.TimestampType | sql.TimestampNTZType):
             kind = found[at].dataType.simpleString()
             raise UsageError(f"event_time {at!r} is a {kind}; it must be a timestamp")
-        known |= set(found.names)
+        known += found.names
         mine = {each: strategy for each, strategy in columns.items() if each in found.names}
         identity = tuple([each for each in redelivered if each in found.names])
         inputs.append(
@@ -283,18 +288,3 @@ def _schema(name: str, given: "str | StructType") -> "StructType":
     except Exception as error:
         raise UsageError(f"the schema of {name} is no DDL: {given!r}") from error
     return found
-
-
-@contextmanager
-def _session(spark: "SparkSession | None") -> "Iterator[SparkSession]":
-    """Give the session of the caller, the active one, or one of our own."""
-    from pyspark.sql import SparkSession
-
-    chosen = spark or SparkSession.getActiveSession()
-    if chosen is not None:
-        yield chosen
-        return
-    from spark_impl.runtime.session import session
-
-    with session() as ours:
-        yield ours

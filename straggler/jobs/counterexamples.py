@@ -8,7 +8,7 @@ Rules of this file:
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,29 +26,16 @@ from straggler.jobs.rows import Frames, Row, answers_of, rows_of
 from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream
 from straggler.judging.counterexamples import JOB, layout, slug
 
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _is_text_by_name(value: object) -> bool:
-    return _is_text(value) or (isinstance(value, dict) and all(map(_is_text, value.values())))
-
-
-ASKED: Mapping[str, Callable[[object], bool]] = {
-    "schema": _is_text_by_name,
-    "event_time": _is_text_by_name,
-    "mode": _is_text,
-    "keys": _is_texts,
-    "lateness": lambda value: value is None or _is_text(value),
-    "upsert": lambda value: value is None or _is_texts(value),
-    "redelivered": _is_texts,
+ASKED: Mapping[str, Any] = {
+    "schema": str | dict,
+    "event_time": str | dict,
+    "mode": str,
+    "keys": list,
+    "lateness": str | None,
+    "upsert": list | None,
+    "redelivered": list,
 }
-"""Arguments of ``judge_job`` that a file holds, and what they may be."""
+"""Arguments of ``judge_job`` that a file holds, and their types."""
 OPTIONS = {
     "ignoreNullFields": "false",
     "mode": "FAILFAST",
@@ -187,7 +174,7 @@ def read_asked(name: str, record: JsonObject) -> tuple[str, dict[str, Any]]:
     if not isinstance(job, str) or not isinstance(asked, dict):
         raise UsageError(f"{name} is not a counterexample: it has no job, or nothing is asked")
     for key, value in asked.items():
-        if key not in ASKED or not ASKED[key](value):
+        if key not in ASKED or not isinstance(value, ASKED[key]):
             raise UsageError(f"{name} is not a counterexample: it asks {key}={value!r} of the job")
     for key in ("schema", "event_time"):
         if key not in asked:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from straggler.jobs.memory import Memory
+from straggler.jobs.memory import Source
 from straggler.jobs.rows import EPOCH, Answer, Frames, Input, Row, answers_of
 from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream
 
@@ -193,7 +193,6 @@ class Runner:
     def __init__(self, spark: "SparkSession", job: Job) -> None:
         self.spark, self.job = spark, job
         self.frames = Frames(spark, job.inputs)
-        self.memory = Memory(spark, self.frames)
 
     def batch(self, rows: Sequence[Row]) -> list[Answer]:
         """Return what the job answers to rows as a batch."""
@@ -212,7 +211,7 @@ class Runner:
         """Return the streaming frame that the job makes."""
         before = {query.id for query in self.spark.streams.active}
         try:
-            frame = self.job.on(self.memory.open().frames())
+            frame = self.job.on(Source(self.frames).frames())
         finally:
             own = [query for query in self.spark.streams.active if query.id not in before]
             for query in own:
@@ -243,7 +242,7 @@ class _Query:
 
     def __init__(self, runner: Runner, folder: str) -> None:
         self.runner, self.folder, self.run = runner, folder, Run()
-        self.source = runner.memory.open()
+        self.source = Source(runner.frames)
         self.frame = runner.job.on(self.source.frames())
         self.run.columns = tuple(self.frame.columns)
         self.query: StreamingQuery | None = None
