@@ -277,7 +277,7 @@ def run_stages(
     if keeps_state:
         check.remarks = tuple([e for e in check.remarks if not (e.is_broken and e.claim == STATE)])
     check.try_streams(edges)
-    asks_state = check.job.mode != COMPLETE and check.shape.has_state and not keeps_state
+    asks_state = check.guards["state"] and check.job.mode != COMPLETE and not keeps_state
     if check.failed is None and asks_state:
         check.try_growth()
     if check.failed is None and not any(r.is_broken for r in check.remarks):

@@ -145,9 +145,8 @@ def opened(sink: Sink) -> tuple[Write, Callable[[], Any]]:
 def describe(error: BaseException) -> str:
     """Return the name of an error and the first line of its message."""
     text = str(error)
-    for marker in ("Caused by: ", "Error: ", "Exception: "):
-        if type(error).__name__ == "StreamingQueryException" and marker in text:
-            text = text.split(marker)[-1] if marker == "Caused by: " else text
+    if type(error).__name__ == "StreamingQueryException":
+        text = text.rpartition("Caused by: ")[2]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if re.match(r"[A-Za-z_.]+(?:Error|Exception): ", line)]
     if "Python worker" in text and causes:  # the last line of a traceback says what happened
@@ -247,7 +246,6 @@ class _Query:
         self.run.columns = tuple(self.frame.columns)
         self.query: StreamingQuery | None = None
         self.data = 0
-        self._planned: list[Fault] = []
         self._due: Fault | None = None
         self._calls = 0
         self._answers: dict[int, MicroBatch] = {}

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 SHORTEST_US = 100
 """Shortest window (us)."""
-_STATEFUL = re.compile("Aggregate|Distinct|Join|Deduplicate.*|.*WithState.*")
 _REPLACING = re.compile("Aggregate|Distinct|.*WithState.*")
 _YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -46,7 +45,6 @@ class Shape:
     """Columns by which the job drops duplicates."""
     needs_rocks: bool = False
     """Whether an operator keeps its state in RocksDB alone."""
-    has_state: bool = False
     has_watermark: bool = True
     divides: bool = False
     """Whether a row may count in several answers, some of which drop it: sliding windows."""
@@ -94,7 +92,6 @@ def shape_of(
         keys,
         tuple(dict.fromkeys(name_of(key) for each in dropping for key in java_keys(each))),
         needs_rocks=any("TransformWithState" in name for name in names),
-        has_state=any(map(_STATEFUL.fullmatch, names)),
         has_watermark=bool(delays),
         divides=has_sessions or names["Expand"] + names["Generate"] > 0,
         is_chain=has_sessions or names["Aggregate"] + names["Distinct"] > 1,
