@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,37 +89,23 @@ def plain_rows(frames: Frames, failing: Failing) -> JsonObject | None:
 
 def _to_plain(frames: Frames, batch: Sequence[Row]) -> list[Any]:
     from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
+    from pyspark.sql import types as sql
 
     found = []
     for row in batch:
-        frame = frames.frame(row.source, [row])
+        of, frame = frames.inputs[row.source], frames.frame(row.source, [row])
+        # Decimals are texts, because numbers of JSON are not exact.
+        texts = re.sub(r'"decimal\(\d+,\d+\)"', '"string"', of.schema.json())
         columns = [
-            frame[f"`{each.name}`"].cast(kind).alias(each.name)
-            if (kind := _without_decimals(each.dataType)) != each.dataType
-            else frame[f"`{each.name}`"]
-            for each in frames.inputs[row.source].schema
+            F.col(f"`{each.name}`").cast(each.dataType).alias(each.name)
+            if each != of.schema[each.name]
+            else F.col(f"`{each.name}`")
+            for each in sql.StructType.fromJson(json.loads(texts))
         ]
-        texts = frame.select(F.to_json(F.struct(*columns), OPTIONS)).collect()
-        cells = json.loads(texts[0][0])
-        found.append(cells if len(frames.inputs) == 1 else {frames.inputs[row.source].name: cells})
+        written = frame.select(F.to_json(F.struct(*columns), OPTIONS)).collect()
+        cells = json.loads(written[0][0])
+        found.append(cells if frames.is_single else {of.name: cells})
     return found
-
-
-def _without_decimals(kind: Any) -> Any:
-    """Return a type with texts in the place of decimals, which are no numbers of JSON."""
-    from pyspark.sql import types as sql
-
-    if isinstance(kind, sql.DecimalType):
-        return sql.StringType()
-    if isinstance(kind, sql.ArrayType):
-        return sql.ArrayType(_without_decimals(kind.elementType), kind.containsNull)
-    if isinstance(kind, sql.MapType):
-        key, value = map(_without_decimals, (kind.keyType, kind.valueType))
-        return sql.MapType(key, value, kind.valueContainsNull)
-    if isinstance(kind, sql.StructType):
-        fields = [(e.name, _without_decimals(e.dataType), e.nullable) for e in kind.fields]
-        return sql.StructType([sql.StructField(*each) for each in fields])
-    return kind
 
 
 def _texts(frames: Frames, failing: Failing) -> list[object]:

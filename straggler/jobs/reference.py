@@ -1,6 +1,5 @@
 """What is right: the job as a batch over the rows that count, and which answers fit to it."""
 
-import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
@@ -46,25 +45,15 @@ class Reference:
         """
         self.runner, self.shape, self.is_batch = runner, shape, is_batch
         self.flush = tuple(flush)
-        self._known: dict[str, Answers | JobProblem] = {}
-        self._lock = threading.Lock()
+        self._known: dict[str, Answers] = {}
 
     def answers(self, rows: Sequence[Row]) -> Answers:
         """Return the answers; raise :class:`JobProblem` if the job fails."""
         ordered = in_order(rows)
         key = "\n".join(row.text for row in ordered)
-        with self._lock:
-            found = self._known.get(key)
-        if found is None:
-            try:
-                found = self.ask(ordered)
-            except JobProblem as problem:
-                found = problem
-            with self._lock:
-                self._known[key] = found
-        if isinstance(found, JobProblem):
-            raise found
-        return found
+        if key not in self._known:
+            self._known[key] = self.ask(ordered)
+        return self._known[key]
 
     def ask(self, ordered: Sequence[Row]) -> Answers:
         """Return the answers to rows in their order, even if they are known."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -159,18 +160,14 @@ def _odd_times(text: str, inputs: tuple[Input, ...], zone: str) -> Iterator[int]
     for name in dict.fromkeys(each for each in zones if each in known and each != "UTC"):
         for change in _changes(ZoneInfo(name)):
             if any(each.is_ntz for each in inputs):
-                local = change.astimezone(ZoneInfo(name)).replace(tzinfo=UTC)
+                local = change.replace(tzinfo=UTC)
                 for moment in (local, local + timedelta(hours=1)):
                     yield (moment - EPOCH) // timedelta(microseconds=1)
             else:
                 yield (change - EPOCH) // timedelta(microseconds=1)
 
 
-def _changes(zone: ZoneInfo) -> Iterator[datetime]:
-    """Yield the hours of a year in which the clocks of a zone change."""
-    before = _YEAR.astimezone(zone).utcoffset()
-    for hour in range(1, 366 * 24):
-        moment = _YEAR + timedelta(hours=hour)
-        if (now := moment.astimezone(zone).utcoffset()) != before:
-            before = now
-            yield moment
+def _changes(zone: ZoneInfo) -> list[datetime]:
+    """Return the hours of a year in which the clocks of a zone change."""
+    hours = [(_YEAR + timedelta(hours=n)).astimezone(zone) for n in range(366 * 24)]
+    return [now for before, now in pairwise(hours) if before.utcoffset() != now.utcoffset()]
