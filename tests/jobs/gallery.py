@@ -16,8 +16,8 @@ class Entry:
     """A job, what ``check_job`` is told about it, and the right verdict."""
 
     job: Callable[..., DataFrame]
-    verdict: str
-    reason: str
+    verdict: str = HOLDS
+    reason: str = ""
     """The reason why the job is right, or its mistake."""
     schema: str | Mapping[str, str] = "device string, at timestamp, watts double"
     event_time: str | Mapping[str, str] = "at"
