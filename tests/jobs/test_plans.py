@@ -41,9 +41,12 @@ def distinct(columns: str) -> Callable[[DataFrame], DataFrame]:
     return lambda r: r.sparkSession.sql(query, rows=marked(r))
 
 
-def udf(*, is_random: bool) -> Callable[[DataFrame], DataFrame]:
-    function = F.udf(lambda x: x, "long")
-    return lambda r: r.select((function.asNondeterministic() if is_random else function)("watts"))
+def lucky(readings: DataFrame) -> DataFrame:
+    return readings.select(F.udf(lambda x: x, "long").asNondeterministic()("watts"))
+
+
+def plain(readings: DataFrame) -> DataFrame:
+    return readings.select(F.udf(lambda x: x, "long")("watts"))
 
 
 def keyed(*columns: str) -> Callable[[DataFrame], DataFrame]:
@@ -69,8 +72,8 @@ CASES: dict[str, tuple[Callable[[DataFrame], DataFrame], str, Told]] = {
     "duplicates forever": (lambda r: r.dropDuplicates(["device"]), "append", [PROOF]),
     "distinct rows and times": (distinct("device, at"), "append", []),
     "distinct rows": (distinct("device"), "append", [PROOF]),
-    "function left to chance": (udf(is_random=True), "append", [UNDECIDED]),
-    "function": (udf(is_random=False), "append", []),
+    "function left to chance": (lucky, "append", [UNDECIDED]),
+    "function": (plain, "append", []),
     "time of processing in an answer": (stamped, "append", [UNDECIDED]),
     "shuffled array": (chosen("shuffle(array(1, 2))"), "append", [UNDECIDED]),
     **{name: (chosen(f"{name}()"), "append", [UNDECIDED]) for name in MOMENTS},
