@@ -66,10 +66,10 @@ def measure() -> dict[str, float]:
 
 def write_rows(spark: SparkSession, folder: Path) -> Path:
     """Write the rows of the drawn streams of a check to a file."""
-    job = Job(minutes, inputs_of(SCHEMA, "at", {}, (), ()), is_named=False)
-    check = begin(spark, job, seed=0, lateness_us=None, upsert=None)
+    job = Job(minutes, inputs_of(SCHEMA, "at"), is_named=False)
+    check = begin(spark, job)
     rows = [row for stream in drawn_streams(check, STREAMS) for row in stream.rows]
-    check.runner.frames.frame(0, rows).coalesce(1).write.parquet(str(folder))
+    check.reference.runner.frames.frame(0, rows).coalesce(1).write.parquet(str(folder))
     return folder
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from hypothesis.strategies import SearchStrategy
@@ -13,13 +13,14 @@ from model.vocabulary.settings import JsonObject
 from straggler.errors import UsageError
 from straggler.jobs import APPEND, MODES
 from straggler.jobs.check import LIMIT_S, Check, begin, calibrate, run_stages
-from straggler.jobs.counterexamples import failing_of, lines_of, plain_rows, read_rows, replay
+from straggler.jobs.counterexamples import Failing, plain_rows, read_rows, replay
 from straggler.jobs.plans import EXACT
-from straggler.jobs.report import JobReport
+from straggler.jobs.report import JobReport, table_of
 from straggler.jobs.rows import Input
 from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
 from straggler.jobs.threads import HangsError, map_in_order
 from straggler.jobs.verdicts import verdicts_of
+from straggler.judging.systems import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 STREAMS = 24
 HANGS = "the job hangs: a stream made no progress for minutes"
+STOPPED = "the job stopped the Spark session"
 
 
 class JobBroken(AssertionError):  # noqa: N818 (what is asserted is in the name)
@@ -105,16 +107,15 @@ def replay_job(
     """Run a job on stored rows; return whether it is wrong still, and what is to be shown."""
     with _begun(job, spark, **asked) as check:
         try:
-            failing = read_rows(check.runner.frames, record)
+            failing = read_rows(check.reference.runner.frames, record)
         except Exception as error:
             first = str(error).partition("\n")[0]
             raise UsageError(f"the rows of the counterexample cannot be read: {first}") from error
         try:
-            return within_limit(lambda: replay(check, failing))
-        except HangsError:
-            return Outcome.UNDETERMINED, [HANGS]
-        except Exception as error:
-            raise UsageError(_stopped(spark) or f"the job cannot be run: {error}") from error
+            with _one_sentence(spark):
+                return within_limit(lambda: replay(check, failing))
+        except JobProblem as problem:
+            return Outcome.UNDETERMINED, [str(problem)]
 
 
 @contextmanager
@@ -133,24 +134,21 @@ def _begun(
     """Give the check of a job whose plan was read; raise :class:`UsageError` if it cannot run."""
     if mode not in MODES:
         raise UsageError(f"mode is {mode!r}; it must be one of {', '.join(MODES)}")
+    from pyspark.sql import SparkSession
+
     lateness_us = _lateness(lateness)
-    with _session(spark) as session:
+    chosen = spark or SparkSession.getActiveSession()
+    with open_session() if chosen is None else nullcontext(chosen) as session:
         inputs = inputs_of(**of_inputs)
         tried = Job(job, inputs, isinstance(of_inputs["schema"], Mapping), mode, sink)
         with quick(session):
             try:
-                check = within_limit(
-                    lambda: begin(
-                        session, tried, seed=seed, lateness_us=lateness_us, upsert=upsert, rows=rows
+                with _one_sentence(session, "the job hangs before Spark runs it"):
+                    check = within_limit(
+                        lambda: begin(session, tried, seed, lateness_us, upsert, rows)
                     )
-                )
-            except HangsError as error:
-                raise UsageError("the job hangs before Spark runs it") from error
-            except Exception as error:
-                sentence = _stopped(session) or (isinstance(error, JobProblem) and str(error))
-                if not sentence:
-                    raise
-                raise UsageError(sentence) from error
+            except JobProblem as problem:
+                raise UsageError(str(problem)) from problem
             with settings(session, ROCKS if check.shape.needs_rocks else {}):
                 yield check
 
@@ -164,45 +162,57 @@ def within_limit(call: Callable[[], T]) -> T:
     return found
 
 
-def _stopped(session: "SparkSession") -> str:
+@contextmanager
+def _one_sentence(session: "SparkSession", hangs: str = HANGS) -> Iterator[None]:
+    """Raise :class:`JobProblem` if the job hangs, or stops the session."""
+    try:
+        yield
+    except HangsError as error:
+        _stop_all(session)
+        raise JobProblem(hangs) from error
+    except Exception as error:
+        if _is_stopped(session):
+            raise JobProblem(STOPPED) from error
+        raise
+
+
+def _is_stopped(session: "SparkSession") -> bool:
     context = session._jsc
-    if context is None or context.sc().isStopped():
-        return "the job stopped the Spark session"
-    return ""
+    return context is None or context.sc().isStopped()
 
 
 def _judge(
     check: Check, label: str, streams: int, started: float, *, keeps_state: bool
 ) -> JobReport:
-    problem, session = "", check.runner.spark
+    problem, runner = "", check.reference.runner
     try:
-        edges, drawn, problem = within_limit(lambda: calibrate(check, streams))
-        if not problem:
-            run_stages(check, edges, drawn, keeps_state=keeps_state)
-    except HangsError:
-        problem = HANGS
-        _stop_all(session)
+        with _one_sentence(runner.spark):
+            edges, drawn, problem = within_limit(lambda: calibrate(check, streams))
+            if not problem:
+                run_stages(check, edges, drawn, keeps_state=keeps_state)
     except JobProblem as error:
         problem = str(error)
-    except Exception as error:
-        problem = _stopped(session)
-        if not problem:
-            raise error
-    verdicts = tuple(verdicts_of(check, keeps_state=keeps_state))
+    if problem and _is_stopped(runner.spark):
+        problem = STOPPED
     if problem:
-        problem = _stopped(session) or problem
-        verdicts = (Verdict(EXACT, Outcome.UNDETERMINED, problem),)
-    failing = None if problem else failing_of(check)
+        verdicts = [Verdict(EXACT, Outcome.UNDETERMINED, problem)]
+    else:
+        verdicts = [*verdicts_of(check, keeps_state=keeps_state)]
+    table, rows = [], None
+    if check.failed and not problem:
+        table = table_of(check.failed, check.shape, check.job.inputs)
+        failing = Failing(check.claim, check.failed.stream, check.reference.flush)
+        rows = plain_rows(runner.frames, failing)
     return JobReport(
         label,
-        verdicts,
+        tuple(verdicts),
         check.seed,
         check.streams,
         tuple(dict.fromkeys(each.sentence for each in check.remarks)),
-        tuple(lines_of(check)),
+        tuple(table),
         dict(check.guards),
         time.monotonic() - started,
-        None if failing is None else plain_rows(check.runner.frames, failing),
+        rows,
     )
 
 
@@ -239,7 +249,8 @@ def inputs_of(
     if not schemas:
         raise UsageError("schema is an empty dict; a job has at least one input")
     columns = columns or {}
-    inputs, known = [], set()
+    inputs: list[Input] = []
+    known: list[str] = []
     for name, given in schemas.items():
         found = _schema(name, given)
         at = event_time if isinstance(event_time, str) else event_time.get(name, "")
@@ -249,7 +260,7 @@ def inputs_of(
         if not isinstance(found[at].dataType, sql.TimestampType | sql.TimestampNTZType):
             kind = found[at].dataType.simpleString()
             raise UsageError(f"event_time {at!r} is a {kind}; it must be a timestamp")
-        known |= set(found.names)
+        known += found.names
         mine = {each: strategy for each, strategy in columns.items() if each in found.names}
         identity = tuple([each for each in redelivered if each in found.names])
         inputs.append(
@@ -277,18 +288,3 @@ def _schema(name: str, given: "str | StructType") -> "StructType":
     except Exception as error:
         raise UsageError(f"the schema of {name} is no DDL: {given!r}") from error
     return found
-
-
-@contextmanager
-def _session(spark: "SparkSession | None") -> "Iterator[SparkSession]":
-    """Give the session of the caller, the active one, or one of our own."""
-    from pyspark.sql import SparkSession
-
-    chosen = spark or SparkSession.getActiveSession()
-    if chosen is not None:
-        yield chosen
-        return
-    from spark_impl.runtime.session import session
-
-    with session() as ours:
-        yield ours

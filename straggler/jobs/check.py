@@ -1,35 +1,26 @@
-"""The check of a job, stage by stage: plan, shuffled batches, probes, drawn streams."""
+"""The check of a job, stage by stage: plan, probes, drawn streams."""
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from model.checking.claims import Outcome
 from model.vocabulary import stable_hash
-from straggler.errors import UsageError
-from straggler.jobs import APPEND, COMPLETE, UPDATE
+from straggler.jobs import COMPLETE
 from straggler.jobs.plans import EXACT, ORDER, STATE, Remark, remarks
-from straggler.jobs.reference import (
-    UNDECIDED,
-    WRONG,
-    Judged,
-    Rules,
-    Twin,
-    growth_of,
-    judge_stream,
-)
+from straggler.jobs.reference import Judged, Reference, judge_growth
 from straggler.jobs.rows import Input, Row, recorded_rows, special
 from straggler.jobs.running import Job, JobProblem, Runner
 from straggler.jobs.shapes import Shape, shape_of
 from straggler.jobs.shrinking import shrink
 from straggler.jobs.streams import (
-    BASE_US,
     Recorded,
     Stream,
     Values,
     copied,
     growing,
+    in_order,
     probes,
     streams,
     without,
@@ -39,7 +30,7 @@ from straggler.jobs.unfit import Unfit, find_unfit, fitted, fitted_stream
 from straggler.strategies.examples import collect, collect_run
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 THREADS = 3
 LIMIT_S = 150.0
@@ -48,7 +39,8 @@ POOL = 12
 """Number of drawn values that probes use."""
 FAR = 3
 """Number of rows of each input that move the watermark on."""
-SHUFFLES = 12
+GROWING = (3, 1)
+"""Numbers of rows in whose state growth is looked for; the fewest with any are shown."""
 RUN = 6
 UNSUPPORTED = (
     "AnalysisException",
@@ -66,13 +58,10 @@ REDELIVERY = "redelivery does not matter"
 class Check:
     """A job on trial, and what was found about it so far."""
 
-    runner: Runner
     job: Job
     shape: Shape
-    rules: Rules
+    reference: Reference
     values: Values
-    flush: tuple[Row, ...]
-    twin: Twin
     seed: int
     remarks: tuple[Remark, ...] = ()
     recorded: Recorded = ()
@@ -84,40 +73,27 @@ class Check:
     failed: Judged | None = None
     claim: str = ""
     """Name of the claim that the failing stream breaks."""
-    growth: str | None = None
-    """Sentence on state that stays; empty if none does, ``None`` if it was not asked."""
-    rows: list[list[Row]] = field(default_factory=list)
-    """Two orders of the same rows that the job answers differently."""
+    knows_growth: bool = False
+    """Whether a stream of the same rows twice has shown if state stays."""
 
     # --------------------------------------------------------------------------------- streams
 
-    def judge(self, stream: Stream) -> Judged:
-        """Judge one stream."""
-        judged = judge_stream(self.runner, self.twin, self.rules, stream, self.flush)
-        if judged.outcome == UNDECIDED and "watermark did not pass" in judged.reason:
-            # A filter of the job may have kept the usual rows from moving the watermark.
-            far = self.shape.times.far_us
-            copies = {repr((r.source, r.values)): r._replace(time_us=far) for r in stream.rows}
-            flush = (*self.flush, *copies.values())
-            judged = judge_stream(self.runner, self.twin, self.rules, stream, flush)
-        return judged
-
     def judge_all(self, chosen: Sequence[Stream]) -> Iterable[Judged]:
         """Judge streams side by side, in order."""
-        return map_in_order(self.judge, chosen, threads=THREADS, limit_s=LIMIT_S)
+        return map_in_order(self.reference.judge, chosen, threads=THREADS, limit_s=LIMIT_S)
 
     def try_streams(self, chosen: Sequence[Stream]) -> None:
         """Judge streams until one fails."""
         for judged in self.judge_all(chosen):
             self.note(judged)
-            if judged.outcome == WRONG:
+            if judged.outcome is Outcome.BROKEN:
                 self.fail(judged)
                 return
 
     def note(self, judged: Judged) -> None:
         """Count what a stream had."""
         self.streams += 1
-        if judged.outcome == UNDECIDED:
+        if judged.outcome is Outcome.UNDETERMINED:
             self.doubts.append(judged.reason)
             return
         self.guards += Counter(judged.guards)
@@ -125,28 +101,28 @@ class Check:
 
     def fail(self, judged: Judged) -> None:
         """Shrink a failing stream, and find the claim that it breaks."""
-        again = self.judge(judged.stream)
+        again = self.reference.judge(judged.stream)
         self.streams += 1
-        if again.outcome != WRONG:
+        if again.outcome is not Outcome.BROKEN:
             self.doubts.append("the job answers the same stream differently from run to run")
             return
 
         def first_failing(chosen: Sequence[Stream]) -> int | None:
             for number, each in enumerate(self.judge_all(chosen)):
                 self.streams += 1
-                if each.outcome == WRONG:
+                if each.outcome is Outcome.BROKEN:
                     return number
             return None
 
-        small = shrink(judged.stream, first_failing, THREADS)
-        found = self.judge(small)
-        self.failed = found if found.outcome == WRONG else again
+        small = shrink(judged.stream, first_failing)
+        found = self.reference.judge(small)
+        self.failed = found if found.outcome is Outcome.BROKEN else again
         self.claim = self.claim_of(self.failed)
 
     def is_wrong(self, stream: Stream) -> bool:
         """Return whether the job fails on a stream."""
         self.streams += 1
-        return self.judge(stream).outcome == WRONG
+        return self.reference.judge(stream).outcome is Outcome.BROKEN
 
     def claim_of(self, failed: Judged) -> str:
         """Return the claim that a small failing stream breaks."""
@@ -165,106 +141,63 @@ class Check:
         is_asked = again and any(each.identity for each in self.job.inputs)
         if is_asked and not self.is_wrong(without(stream, again)):
             return REDELIVERY
-        ordered = sorted(stream.rows, key=lambda row: row.time_us)
-        if self.is_wrong(Stream((tuple(ordered),))):
+        if self.is_wrong(Stream((tuple(in_order(stream.rows)),))):
             return EXACT
         is_behind = failed.guards.get("almost late") or failed.guards.get("late")
         return LATE if is_behind else ORDER
 
     # ------------------------------------------------------------------------------------ values
 
-    def choose_twin(self) -> None:
-        """Take a stream of a sorted micro-batch for the twin if the job runs as no batch."""
-        if not self.twin.is_batch:  # timers of event time make no sense in a batch
+    def choose_reference(self) -> None:
+        """Take a stream of a sorted micro-batch as reference if the job runs as no batch."""
+        if not self.reference.is_batch:  # timers of event time make no sense in a batch
             return
         try:
-            self.runner.batch(self.flush)
+            self.reference.ask(self.reference.flush)
         except JobProblem as error:
             if type(error.__cause__).__name__ in UNSUPPORTED:
-                self.twin = Twin(self.runner, self.rules, self.flush, is_batch=False)
+                self.reference.is_batch = False
+
+    def set_flush(self, flush: Sequence[Row]) -> None:
+        """Let other rows in the far future move the watermark on."""
+        old = self.reference
+        self.reference = Reference(old.runner, self.shape, flush, is_batch=old.is_batch)
 
     def leave_out_unfit(self, streams: Sequence[Stream]) -> tuple[list[Stream], str]:
         """Return streams without values on which the job fails; or why it fails on others too."""
         inputs = self.job.inputs
-        rows = [*self.flush, *(row for stream in streams for row in stream.rows)]
+        rows = [*self.reference.flush, *(row for stream in streams for row in stream.rows)]
         self.unfit, problem = find_unfit(inputs, rows, self.failure)
         if self.unfit:
             self.values = self.values.map(lambda row: fitted(row, self.unfit))
-            self.flush = flush_of(self.values, self.shape)
-            self.twin = self.twin.with_flush(self.flush)
+            self.set_flush(flush_of(self.values, self.shape))
         return [fitted_stream(each, self.unfit, inputs) for each in streams], problem
 
     def failure(self, rows: Sequence[Row]) -> str:
         """Return why the job fails on rows without disorder; an empty text if it does not."""
         try:
-            self.twin.answers(rows)
+            self.reference.answers(rows)
         except JobProblem as problem:
             return str(problem)
         return ""
-
-    # ---------------------------------------------------------------------------------- batches
-
-    def try_shuffles(self) -> None:
-        """Ask the batch for the same rows in other orders."""
-        if not self.twin.is_batch:
-            return
-        draws = random.Random(self.seed)
-        number = len(self.job.inputs)
-        lists = []
-        for nth in range(SHUFFLES):
-            times = [
-                BASE_US + draws.choice((0, 0, 1, 2)) * self.shape.times.window_us // 2
-                for _ in range(6)
-            ]
-            rows = [
-                self.values.row(s, us, (nth + n) % POOL)
-                for n, us in enumerate(times)
-                for s in range(number)
-            ]
-            lists.append(rows)
-
-        def differs(rows: list[Row]) -> list[Row] | None:
-            rng = random.Random(len(rows))
-            for _ in range(2):
-                other = rng.sample(rows, len(rows))
-                if Counter(self.runner.batch(rows)) != Counter(self.runner.batch(other)):
-                    return other
-            return None
-
-        for rows, other in zip(
-            lists,
-            map_in_order(differs, lists, threads=THREADS, limit_s=LIMIT_S),
-            strict=True,
-        ):
-            if other is not None:
-                self.rows = self._shrunk(rows, other)
-                self.claim = ORDER
-                return
-
-    def _shrunk(self, rows: list[Row], other: list[Row]) -> list[list[Row]]:
-        """Return the fewest rows found whose two orders have different answers."""
-        at = 0
-        while at < len(rows) and len(rows) > 2:
-            fewer = rows[:at] + rows[at + 1 :]
-            rest = list(other)
-            rest.remove(rows[at])
-            if Counter(self.runner.batch(fewer)) != Counter(self.runner.batch(rest)):
-                rows, other = fewer, rest
-            else:
-                at += 1
-        return [rows, other]
 
     # ------------------------------------------------------------------------------------ state
 
     def try_growth(self) -> None:
         """Ask whether state stays although the watermark has passed its rows."""
-        stream = growing(self.shape.times, self.values)
-        (judged,) = self.judge_all([stream])
-        self.note(judged)
-        if judged.outcome == WRONG and self.failed is None:
-            self.fail(judged)
-        if judged.outcome != UNDECIDED:  # else the watermark may not have passed the rows
-            self.growth = growth_of(judged.run, len(stream.batches))
+        for number in GROWING:
+            (judged,) = self.judge_all([growing(self.shape.times, self.values, number)])
+            if self.failed is None:
+                self.note(judged)
+                if judged.outcome is Outcome.BROKEN:
+                    self.fail(judged)
+                    return
+            grown = judge_growth(judged)
+            if grown.outcome is not Outcome.BROKEN or judged.outcome is Outcome.BROKEN:
+                break
+            self.failed, self.claim = grown, STATE
+        # Otherwise the watermark may not have passed the rows.
+        self.knows_growth = judged.outcome is not Outcome.UNDETERMINED
 
 
 # ------------------------------------------------------------------------------------ the check
@@ -273,15 +206,14 @@ class Check:
 def begin(
     spark: "SparkSession",
     job: Job,
-    *,
-    seed: int,
-    lateness_us: int | None,
-    upsert: Sequence[str] | None,
+    seed: int = 0,
+    lateness_us: int | None = None,
+    upsert: Sequence[str] | None = None,
     rows: Any = None,
 ) -> Check:
     """Read the plan of a job; raise :class:`JobProblem` if it fails."""
     frame = Runner(spark, job).streaming()
-    shape = shape_of(frame, job.inputs, lateness_us)
+    shape = shape_of(frame, job.inputs, job.mode, lateness_us=lateness_us, upsert=upsert or ())
     inputs = tuple(
         each
         if each.identity
@@ -292,7 +224,6 @@ def begin(
         for each in job.inputs
     )
     job = replace(job, inputs=inputs)
-    runner = Runner(spark, job)
     recorded, left_out = recorded_rows(spark, inputs, rows)
     if recorded:
         latest_us = max(row.time_us for each in recorded for row in each)
@@ -302,40 +233,16 @@ def begin(
         for s, each in enumerate(inputs)
     ]
     values = Values(inputs, drawn)
-    flush = flush_of(values, shape)
-    rules = Rules(
-        *_keys(job, frame, shape, upsert),
-        shape.times.lateness_us,
-        shape.has_watermark,
-        shape.times.reach_us,
-        shape.divides,
-        shape.is_chain,
-    )
-    return Check(
-        runner, job, shape, rules, values, flush,
-        Twin(runner, rules, flush, is_batch=not shape.needs_rocks),
-        seed, (*remarks(frame, mode=job.mode), *[Remark(e, False) for e in left_out]), recorded,
-    )  # fmt: skip
+    flush, is_batch = flush_of(values, shape), not shape.needs_rocks
+    reference = Reference(Runner(spark, job), shape, flush, is_batch=is_batch)
+    found = (*remarks(frame, mode=job.mode), *[Remark(each, False) for each in left_out])
+    return Check(job, shape, reference, values, seed, found, recorded)
 
 
 def flush_of(values: Values, shape: Shape) -> tuple[Row, ...]:
     """Return rows in the far future, which move the watermark on."""
     far_us = shape.times.far_us
     return tuple([values.row(s, far_us, n) for s in range(len(values.inputs)) for n in range(FAR)])
-
-
-def _keys(
-    job: Job, frame: "DataFrame", shape: Shape, upsert: Sequence[str] | None
-) -> tuple[str, tuple[str, ...] | None]:
-    """Return how answers stay, as a mode, and the columns by which later ones replace them."""
-    if job.mode != UPDATE:
-        return job.mode, ()
-    for name in upsert or ():
-        if name not in frame.columns:
-            raise UsageError(f"upsert names {name!r}, which is no column of the answers")
-    if upsert or shape.replaces:
-        return UPDATE, tuple(upsert) if upsert else shape.groups
-    return APPEND, ()
 
 
 def plain_values(of: Input, seed: int) -> list[tuple[object, ...]]:
@@ -351,14 +258,14 @@ def calibrate(check: Check, number: int) -> tuple[list[Stream], list[Stream], st
 
     Find out whether it runs as a batch, and on which values it fails.
     """
-    check.choose_twin()
+    check.choose_reference()
     edges = [copied(each, check.job.inputs) for each in probes(check.shape.times, check.values)]
     streams, problem = check.leave_out_unfit([*edges, *drawn_streams(check, number)])
     if problem:
         problem = f"{problem}; give columns= if such rows cannot occur"
-    elif check.twin.is_batch:
+    elif check.reference.is_batch:
         rows = [row for stream in streams[:3] for row in stream.rows]
-        if check.twin.answers(rows) != Counter(check.runner.batch(rows)):
+        if check.reference.ask(rows) != check.reference.ask(rows):
             problem = "the job answers the same rows differently each time"
     return streams[: len(edges)], streams[len(edges) :], problem
 
@@ -367,16 +274,13 @@ def run_stages(
     check: Check, edges: Sequence[Stream], drawn: Sequence[Stream], *, keeps_state: bool
 ) -> None:
     """Run the stages of a check until one finds a failure."""
-    check.try_shuffles()
     if keeps_state:
         check.remarks = tuple([e for e in check.remarks if not (e.is_broken and e.claim == STATE)])
-    if check.claim:
-        return
     check.try_streams(edges)
-    asks_state = check.job.mode != COMPLETE and check.shape.has_state and not keeps_state
+    asks_state = check.guards["state"] and check.job.mode != COMPLETE and not keeps_state
     if check.failed is None and asks_state:
         check.try_growth()
-    if check.failed is None and not check.growth and not any(r.is_broken for r in check.remarks):
+    if check.failed is None and not any(r.is_broken for r in check.remarks):
         check.try_streams(drawn)
 
 

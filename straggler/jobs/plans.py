@@ -38,16 +38,6 @@ CLOCKS = {
     "LocalTimestamp": "localtimestamp()",
     "Now": "now()",
 }
-CHANCES = {
-    "MonotonicallyIncreasingID": "monotonically_increasing_id()",
-    "Rand": "rand()",
-    "Randn": "randn()",
-    "RandStr": "randstr()",
-    "Shuffle": "shuffle()",
-    "SparkPartitionID": "spark_partition_id()",
-    "Uniform": "uniform()",
-    "Uuid": "uuid()",
-}
 ARRIVALS = {
     "AnyValue": "any_value()",
     "CollectList": "collect_list()",
@@ -121,30 +111,28 @@ def _functions(plan: Operator) -> Iterator[Remark]:
         for java, expression in zip(
             items(node.java.expressions()), node.expressions(), strict=True
         ):
-            known = False
-            for each in expression.walk():
-                if name := CLOCKS.get(each.name):
-                    yield Remark(f"{name} has another value in each run", False, EXACT)
-                elif name := CHANCES.get(each.name) or _python_function(each):
-                    known = True
-                    yield Remark(f"{name} has another value in each run", False, EXACT)
-                elif name := ESTIMATES.get(each.name):
-                    yield Remark(f"{name} is an estimate, not an exact answer", False)
-            arrivals = list(_arrivals(expression))
-            for name in arrivals:
+            names = [each.name for each in expression.walk()]
+            for name in [*filter(None, map(CLOCKS.get, names)), *_chances(java)]:
+                yield Remark(f"{name} has another value in each run", False, EXACT)
+            for name in filter(None, map(ESTIMATES.get, names)):
+                yield Remark(f"{name} is an estimate, not an exact answer", False)
+            for name in _arrivals(expression):
                 sentence = f"the answer of {name} depends on the order in which rows arrive"
                 yield Remark(sentence, False)
-            if not (known or arrivals or java.deterministic() or _has_aggregate(expression)):
-                yield Remark(f"{java.sql()} has another value in each run", False, EXACT)
         if node.name in ("GlobalLimit", "LocalLimit", "Sample") and node.is_streaming:
             sentence = f"which rows a {node.name} keeps depends on the order in which they arrive"
             yield Remark(sentence, False)
 
 
-def _python_function(expression: Expression) -> str:
-    if expression.name == "PythonUDF" and expression.fields.get("udfDeterministic") is False:
-        return f"{expression.fields['name']}()"
-    return ""
+def _chances(java: Any) -> Iterator[str]:
+    """Yield the functions of an expression whose value Spark itself cannot predict."""
+    if java.deterministic() or java.nodeName() in ARRIVALS | ESTIMATES:
+        return
+    below = [each for each in items(java.children()) if not each.deterministic()]
+    for each in below:
+        yield from _chances(each)
+    if not below:
+        yield f"{java.name() if java.nodeName() == 'PythonUDF' else java.prettyName()}()"
 
 
 def _arrivals(expression: Expression) -> Iterator[str]:
@@ -155,11 +143,6 @@ def _arrivals(expression: Expression) -> Iterator[str]:
         yield name
     for child in expression.children:
         yield from _arrivals(child)
-
-
-def _has_aggregate(expression: Expression) -> bool:
-    """Return whether an expression has an aggregate, which Spark never calls deterministic."""
-    return any(each.name in ARRIVALS | ESTIMATES for each in expression.walk())
 
 
 def _processing_time(plan: Operator) -> Iterator[Remark]:

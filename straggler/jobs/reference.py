@@ -1,6 +1,5 @@
 """What is right: the job as a batch over the rows that count, and which answers fit to it."""
 
-import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
@@ -8,42 +7,18 @@ from itertools import combinations
 from operator import or_
 from typing import NamedTuple
 
-from straggler.jobs import APPEND, COMPLETE, UPDATE
+from model.checking.claims import Outcome
+from straggler.jobs import COMPLETE, UPDATE
 from straggler.jobs.rows import Answer, Row
 from straggler.jobs.running import JobProblem, Run, Runner
-from straggler.jobs.streams import LATE_MAX, Stream, split, total
+from straggler.jobs.shapes import Shape
+from straggler.jobs.streams import LATE_MAX, Stream, in_order, split
 
-RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 AGGREGATES = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 UNLIMITED = ("globalLimit", "localLimit")
 """Operators whose state is a few numbers."""
+LAGS = "the last watermark did not pass all rows"
 Answers = Counter[Answer]
-
-
-class Rules(NamedTuple):
-    """How the answers of a job are compared."""
-
-    mode: str = APPEND
-    keys: tuple[str, ...] | None = ()
-    """Columns whose last answer counts in update mode, and ``None`` if they are not known."""
-    lateness_us: tuple[int | None, ...] = (0,)
-    has_watermark: bool = True
-    reach_us: int = 0
-    """Time after a row that the last watermark has to pass: the longest window."""
-    divides: bool = False
-    """Whether a late row may count in some of its answers, and not in others."""
-    is_chain: bool = False
-    """Whether further answers are made of such answers, or sessions, which late rows split."""
-
-    @property
-    def is_flushed(self) -> bool:
-        """Whether rows in the far future have to move a watermark on."""
-        return self.has_watermark and self.mode != COMPLETE
-
-    @property
-    def is_weak(self) -> bool:
-        """Whether nobody knows which answer replaces which, so that none can be too many."""
-        return self.mode == UPDATE and self.keys is None
 
 
 class Judged(NamedTuple):
@@ -51,53 +26,141 @@ class Judged(NamedTuple):
 
     stream: Stream
     run: Run
-    outcome: str
+    outcome: Outcome
     reason: str
     right: Answers
     """Answers of the batch over the rows in time."""
     guards: Mapping[str, int]
 
 
-class Twin:
-    """Answers of the job to rows without disorder, each multiset of rows asked once."""
+class Reference:
+    """The job without disorder, by which streams are judged; each multiset of rows asked once."""
 
     def __init__(
-        self, runner: Runner, rules: Rules, flush: Sequence[Row], *, is_batch: bool
+        self, runner: Runner, shape: Shape, flush: Sequence[Row], *, is_batch: bool
     ) -> None:
-        """Answer by a batch, or by a stream of one sorted micro-batch before a flush."""
-        self._runner, self._rules = runner, rules
-        self.is_batch, self._flush = is_batch, flush if rules.is_flushed else ()
-        self._known: dict[str, Answers | JobProblem] = {}
-        self._lock = threading.Lock()
+        """Answer by a batch, or by a stream of one sorted micro-batch before a flush.
 
-    def with_flush(self, flush: Sequence[Row]) -> "Twin":
-        """Return a twin with other rows in the far future."""
-        return Twin(self._runner, self._rules, flush, is_batch=self.is_batch)
+        The rows of the flush move a watermark on after a stream.
+        """
+        self.runner, self.shape, self.is_batch = runner, shape, is_batch
+        self.flush = tuple(flush)
+        self._known: dict[str, Answers] = {}
 
     def answers(self, rows: Sequence[Row]) -> Answers:
         """Return the answers; raise :class:`JobProblem` if the job fails."""
-        key = total(rows)
-        with self._lock:
-            found = self._known.get(key)
-        if found is None:
-            try:
-                found = self._ask(rows)
-            except JobProblem as problem:
-                found = problem
-            with self._lock:
-                self._known[key] = found
-        if isinstance(found, JobProblem):
-            raise found
-        return found
+        ordered = in_order(rows)
+        key = "\n".join(row.text for row in ordered)
+        if key not in self._known:
+            self._known[key] = self.ask(ordered)
+        return self._known[key]
 
-    def _ask(self, rows: Sequence[Row]) -> Answers:
+    def ask(self, ordered: Sequence[Row]) -> Answers:
+        """Return the answers to rows in their order, even if they are known."""
         if self.is_batch:
-            return Counter(self._runner.batch(rows))
-        ordered = sorted(rows, key=lambda row: (row.time_us, row.text))
-        run = self._runner.run(Stream((tuple(ordered),)), self._flush)
+            return Counter(self.runner.batch(ordered))
+        flush = self.flush if self.shape.is_flushed else ()
+        run = self.runner.run(Stream((tuple(ordered),)), flush)
         if run.problem:
             raise JobProblem(run.problem)
-        return final(run, self._rules)
+        return final(run, self.shape)
+
+    def judge(self, stream: Stream) -> Judged:
+        """Run a stream, and say whether the answers are right for some choice of late rows."""
+        judged = self._judge(stream, self.flush)
+        if judged.reason == LAGS:
+            # A filter of the job may have kept the usual rows from moving the watermark.
+            far = self.shape.times.far_us
+            copies = {repr((r.source, r.values)): r._replace(time_us=far) for r in stream.rows}
+            judged = self._judge(stream, (*self.flush, *copies.values()))
+        return judged
+
+    def _judge(self, stream: Stream, flush: Sequence[Row]) -> Judged:
+        flush = flush if self.shape.is_flushed else ()
+        run = self.runner.run(stream, flush)
+        in_time, late, positions = split(stream, self.shape.times.lateness_us)
+        guards = guards_of(stream, run, set(positions))
+
+        def verdict(outcome: Outcome, reason: str, right: Answers | None = None) -> Judged:
+            guards["answers"] = int(bool(right))
+            return Judged(stream, run, outcome, reason, right or Counter(), guards)
+
+        try:
+            right = self.answers(in_time)
+        except JobProblem as problem:
+            sentence = f"{problem}; give columns= if such rows cannot occur"
+            return verdict(Outcome.UNDETERMINED, sentence)
+        if run.problem or run.differing:
+            return verdict(Outcome.BROKEN, run.problem or run.differing[0], right)
+        if len(late) > LATE_MAX:
+            sentence = f"a stream has more than {LATE_MAX} late rows"
+            return verdict(Outcome.UNDETERMINED, sentence)
+        choices = ([*in_time, *chosen] for chosen in subsets(late))
+        if any(self._is_right(run, rows, stream, flush) for rows in choices):
+            return verdict(Outcome.HOLDS, "", right)
+        if late and self.shape.divides and self.is_right_in_parts(run, stream, flush):
+            if self.shape.is_chain:
+                guards["late, counted only"] = guards.pop("late")
+            return verdict(Outcome.HOLDS, "", right)
+        if reason := self._doubt(run, in_time, flush):
+            return verdict(Outcome.UNDETERMINED, reason, right)
+        what = "answers are" if run.read is None else "rows in the sink are"
+        more = ", with any choice of late rows" if late else ""
+        sentence = f"the {what} not those to the rows in time{more}"
+        return verdict(Outcome.BROKEN, sentence, right)
+
+    def _is_right(
+        self, run: Run, rows: Sequence[Row], stream: Stream, flush: Sequence[Row]
+    ) -> bool:
+        """Return whether answers are those to certain rows, before or after the flush."""
+        low, is_weak = self.answers(rows), self.shape.is_weak
+        if run.read is None or not flush:
+            before = final(run, self.shape, len(stream.batches) - 1)
+            if fits(low, before, low, is_weak=is_weak):
+                return True
+        if not flush:
+            return False
+        got = final(run, self.shape)
+        if not self.is_batch:  # the reference has the answers of the flush
+            return fits(low, got, low, is_weak=is_weak)
+        if fits(low, got, low + self.answers(flush), is_weak=is_weak):
+            return True
+        high = self.answers([*rows, *flush])
+        return low <= high and fits(low, got, high, is_weak=is_weak)
+
+    def is_right_in_parts(self, run: Run, stream: Stream, flush: Sequence[Row]) -> bool:
+        """Return whether each answer is right for some choice of late rows.
+
+        A right answer may be missing if another one stands for it, which counts late rows. Nobody
+        knows the answers that a chain makes of windows some of which count a late row; their number
+        is known.
+        """
+        in_time, late, _ = split(stream, self.shape.times.lateness_us)
+        each = [self.answers([*in_time, *chosen]) for chosen in subsets(late)]
+        low, some = each[0], reduce(or_, each)
+        far = self.answers(flush) if flush and self.is_batch else Counter()
+
+        def is_explained(got: Answers) -> bool:
+            if self.shape.is_chain:
+                is_possible = got.total() <= (some + far).total() + len(late)
+                instead = got - low
+            else:
+                is_possible, instead = got <= some + far, (got - low) & (some - low)
+            return is_possible and (low - got).total() <= instead.total()
+
+        before = final(run, self.shape, len(stream.batches) - 1)
+        return is_explained(final(run, self.shape)) or (run.read is None and is_explained(before))
+
+    def _doubt(self, run: Run, rows: Sequence[Row], flush: Sequence[Row]) -> str:
+        """Return why wrong answers prove nothing; an empty string if they do."""
+        if not (flush and rows):
+            return ""
+        latest_us = max(row.time_us for row in rows) + self.shape.times.reach_us
+        if run.watermark_us is None or run.watermark_us < latest_us:
+            return LAGS
+        if self.is_batch and not self.answers(rows) <= self.answers([*rows, *flush]):
+            return "rows in the far future change the answers of earlier ones"
+        return ""
 
 
 def subsets(rows: Sequence[Row]) -> Iterator[tuple[Row, ...]]:
@@ -109,16 +172,16 @@ def subsets(rows: Sequence[Row]) -> Iterator[tuple[Row, ...]]:
         yield from combinations(rows, size)
 
 
-def final(run: Run, rules: Rules, data: int | None = None) -> Answers:
+def final(run: Run, shape: Shape, data: int | None = None) -> Answers:
     """Return the answers that stand after a data micro-batch, or in the end."""
     if run.read is not None:
         return Counter(run.read)
-    if rules.mode == COMPLETE:
+    if shape.mode == COMPLETE:
         kept = [each for each in run.batches if data is None or each.data <= data]
         return Counter(kept[-1].answers if kept else ())
     answers = run.answers(data)
-    if rules.mode == UPDATE and rules.keys is not None:
-        at = [run.columns.index(name) for name in rules.keys]
+    if shape.mode == UPDATE and shape.keys is not None:
+        at = [run.columns.index(name) for name in shape.keys]
         return Counter({tuple(a[n] for n in at): a for a in answers}.values())
     return Counter(answers)
 
@@ -131,103 +194,6 @@ def fits(low: Answers, got: Answers, high: Answers, *, is_weak: bool = False) ->
     if is_weak:
         return set(low) <= set(got)
     return low <= got and got <= high
-
-
-def judge_stream(
-    runner: Runner, twin: Twin, rules: Rules, stream: Stream, flush: Sequence[Row]
-) -> Judged:
-    """Run a stream, and say whether the answers are right for some choice of late rows."""
-    flush = flush if rules.is_flushed else ()
-    run = runner.run(stream, flush)
-    in_time, late, positions = split(stream, rules.lateness_us)
-    guards = guards_of(stream, run, set(positions))
-
-    def verdict(outcome: str, reason: str, right: Answers | None = None) -> Judged:
-        guards["answers"] = int(bool(right))
-        return Judged(stream, run, outcome, reason, right or Counter(), guards)
-
-    try:
-        right = twin.answers(in_time)
-    except JobProblem as problem:
-        return verdict(UNDECIDED, f"{problem}; give columns= if such rows cannot occur")
-    if run.problem:
-        return verdict(WRONG, run.problem, right)
-    if run.differing:
-        return verdict(WRONG, run.differing[0], right)
-    if len(late) > LATE_MAX:
-        return verdict(UNDECIDED, f"a stream has more than {LATE_MAX} late rows")
-    choices = ([*in_time, *chosen] for chosen in subsets(late))
-    if any(is_right(run, twin, rules, rows, stream, flush) for rows in choices):
-        return verdict(RIGHT, "", right)
-    if late and rules.divides and is_right_in_parts(run, twin, rules, stream, flush):
-        if rules.is_chain:
-            guards["late, counted only"] = guards.pop("late")
-        return verdict(RIGHT, "", right)
-    if reason := doubt(run, twin, rules, in_time, flush):
-        return verdict(UNDECIDED, reason, right)
-    what = "answers are" if run.read is None else "rows in the sink are"
-    more = ", with any choice of late rows" if late else ""
-    return verdict(WRONG, f"the {what} not those to the rows in time{more}", right)
-
-
-def is_right(
-    run: Run, twin: Twin, rules: Rules, rows: Sequence[Row], stream: Stream, flush: Sequence[Row]
-) -> bool:
-    """Return whether answers are those to certain rows, before or after the flush."""
-    low = twin.answers(rows)
-    if not (flush or twin.is_batch):
-        return fits(low, final(run, rules), low, is_weak=rules.is_weak)
-    if run.read is None or not flush:
-        before = final(run, rules, len(stream.batches) - 1)
-        if fits(low, before, low, is_weak=rules.is_weak):
-            return True
-    if not flush:
-        return False
-    got = final(run, rules)
-    if not twin.is_batch:  # the twin has the answers of the flush
-        return fits(low, got, low, is_weak=rules.is_weak)
-    if fits(low, got, low + twin.answers(flush), is_weak=rules.is_weak):
-        return True
-    high = twin.answers([*rows, *flush])
-    return low <= high and fits(low, got, high, is_weak=rules.is_weak)
-
-
-def is_right_in_parts(
-    run: Run, twin: Twin, rules: Rules, stream: Stream, flush: Sequence[Row]
-) -> bool:
-    """Return whether each answer is right for some choice of late rows, not all for the same one.
-
-    A right answer may be missing if another one stands for it, which counts late rows. Nobody knows
-    the answers that a chain makes of windows some of which count a late row; their number is known.
-    """
-    in_time, late, _ = split(stream, rules.lateness_us)
-    each = [twin.answers([*in_time, *chosen]) for chosen in subsets(late)]
-    low, some = each[0], reduce(or_, each)
-    far = twin.answers(flush) if flush and twin.is_batch else Counter()
-
-    def is_explained(got: Answers) -> bool:
-        if rules.is_chain:
-            is_possible = got.total() <= (some + far).total() + len(late)
-            instead = got - low
-        else:
-            is_possible, instead = got <= some + far, (got - low) & (some - low)
-        return is_possible and (low - got).total() <= instead.total()
-
-    before = final(run, rules, len(stream.batches) - 1)
-    return is_explained(final(run, rules)) or (run.read is None and is_explained(before))
-
-
-def doubt(run: Run, twin: Twin, rules: Rules, rows: Sequence[Row], flush: Sequence[Row]) -> str:
-    """Return why wrong answers prove nothing; an empty string if they do."""
-    times = [row.time_us for row in rows]
-    if flush and times:
-        if run.watermark_us is None or run.watermark_us < max(times) + rules.reach_us:
-            return "the last watermark did not pass all rows"
-        if twin.is_batch:
-            low = twin.answers(rows)
-            if not low <= twin.answers([*rows, *flush]):
-                return "rows in the far future change the answers of earlier ones"
-    return ""
 
 
 def guards_of(stream: Stream, run: Run, late: Collection[int]) -> Counter[str]:
@@ -257,7 +223,15 @@ def guards_of(stream: Stream, run: Run, late: Collection[int]) -> Counter[str]:
     return found
 
 
-def growth_of(run: Run, batches: int) -> str:
+def judge_growth(judged: Judged) -> Judged:
+    """Return the judgement of a stream of the same rows twice, which is broken if state stays."""
+    sentence = _growth(judged.run, len(judged.stream.batches))
+    if judged.outcome is Outcome.HOLDS and sentence:
+        return judged._replace(outcome=Outcome.BROKEN, reason=sentence)
+    return judged
+
+
+def _growth(run: Run, batches: int) -> str:
     """Return a sentence on state that stays in a stream of the same rows twice, if any does."""
     first = run.states(1)
     last = run.states(batches) or run.states(batches - 1)

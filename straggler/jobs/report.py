@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import groupby
 from typing import Any
 
 from model.checking.claims import Outcome, Verdict, worst
 from model.vocabulary.settings import JsonObject
-from straggler.jobs.reference import Judged, Rules, final
+from straggler.jobs.reference import Judged, final
 from straggler.jobs.rows import EPOCH, Answer, Input, Row, text_of
 from straggler.jobs.running import MicroBatch
+from straggler.jobs.shapes import Shape
 
 SHOWN = 8
 """Most answers of a kind that a report shows."""
@@ -68,51 +70,35 @@ class JobReport:
         }
 
 
-def table_of(judged: Judged, rules: Rules, inputs: Sequence[Input]) -> list[str]:
+def table_of(judged: Judged, shape: Shape, inputs: Sequence[Input]) -> list[str]:
     """Return a failing stream as lines: each micro-batch, its watermark, rows and answers."""
     stream, run = judged.stream, judged.run
-    rows = Counter(judged.right)
-    got = final(run, rules)
+    right, got = judged.right, final(run, shape)
     lines = [f"The smallest failing stream found has {len(stream.rows)} rows:", ""]
     cells = [("micro-batch", "watermark", "rows", "answers")]
-    shown: set[int] = set()
-    for batch in run.batches:
-        given = _rows_of(batch, judged, inputs, shown)
-        cells += _lines(batch, given)
-        for fault in stream.faults:
-            if fault in run.happened and fault.batch == batch.data and _last(run.batches, batch):
-                cells.append(("", "", f"({fault.kind})", ""))
+    for data, batches in groupby(run.batches, lambda batch: batch.data):
+        given = ["(rows in the far future)"]
+        if data < len(stream.batches):
+            given = [describe_row(row, inputs) for row in stream.batches[data]]
+        for batch in batches:
+            cells += _lines(batch, given)
+            given = ["(no rows: the watermark moves)"]
+        cells += [("", "", f"({each.kind})", "") for each in run.happened if each.batch == data]
     widths = [max(len(row[n]) for row in cells) for n in range(4)]
     for row in cells:
         lines.append(
             "  " + "  ".join(f"{c:{w}}" for c, w in zip(row, widths, strict=True)).rstrip()
         )
     lines += ["", f"  columns of answers: {', '.join(run.columns)}"]
-    lines += _some("right", judged.right)
-    lines += _some("missing", rows - got)
-    if rules.keys or not rules.has_watermark:
-        lines += _some("not right", got - rows)
+    lines += _some("right", right)
+    lines += _some("missing", right - got)
+    if shape.keys or not shape.has_watermark:
+        lines += _some("not right", got - right)
     return [*lines, "", judged.reason]
 
 
-def _last(batches: Sequence[MicroBatch], batch: MicroBatch) -> bool:
-    return batch is [each for each in batches if each.data == batch.data][-1]
-
-
-def _rows_of(
-    batch: MicroBatch, judged: Judged, inputs: Sequence[Input], shown: set[int]
-) -> list[str]:
-    """Return the rows of a micro-batch as texts: those of its data, if it is the first with it."""
-    if batch.data in shown:
-        return ["(no rows: the watermark moves)"]
-    shown.add(batch.data)
-    if batch.data >= len(judged.stream.batches):
-        return ["(rows in the far future)"]
-    return [describe_row(row, inputs) for row in judged.stream.batches[batch.data]]
-
-
 def _lines(batch: MicroBatch, rows: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
-    answers = [describe_answer(each) for each in batch.answers[:SHOWN]]
+    answers = [", ".join(each) for each in batch.answers[:SHOWN]]
     watermark = "-" if not batch.watermark_us else describe_time(batch.watermark_us)
     for n in range(max(1, len(rows), len(answers))):
         yield (
@@ -126,14 +112,9 @@ def _lines(batch: MicroBatch, rows: Sequence[str]) -> Iterator[tuple[str, str, s
 def _some(word: str, answers: Counter[Answer]) -> Iterator[str]:
     found = sorted(answers.elements())
     for answer in found[:SHOWN]:
-        yield f"  {word}: {describe_answer(answer)}"
+        yield f"  {word}: {', '.join(answer)}"
     if len(found) > SHOWN:
         yield f"  {word}: {len(found) - SHOWN} more"
-
-
-def describe_answer(answer: Answer) -> str:
-    """Return an answer as one text."""
-    return ", ".join(answer)
 
 
 def describe_time(time_us: int) -> str:

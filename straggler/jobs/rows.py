@@ -155,9 +155,13 @@ class Frames:
     """Makes frames of rows in a session, without a Spark job."""
 
     def __init__(self, spark: "SparkSession", inputs: Sequence[Input]) -> None:
+        if not hasattr(spark, "_jsparkSession"):
+            raise UsageError("the session is one of Spark Connect; a classic session is needed")
         self.spark, self.inputs = spark, inputs
+        self.is_single = len(inputs) == 1
         packed = [sql.StructField(f"r{n}", each.schema) for n, each in enumerate(inputs)]
-        self.packed = sql.StructType([sql.StructField(INPUT_COLUMN, sql.IntegerType()), *packed])
+        fields = [sql.StructField(INPUT_COLUMN, sql.IntegerType()), *packed]
+        self.packed = inputs[0].schema if self.is_single else sql.StructType(fields)
         """Schema of the rows of all inputs: the number of an input, and a column for each."""
 
     def frame(self, source: int, rows: Sequence[Row]) -> "DataFrame":
@@ -167,7 +171,7 @@ class Frames:
 
     def all(self, rows: Sequence[Row]) -> "DataFrame":
         """Return rows of all inputs in this order, packed if there are several."""
-        if len(self.inputs) == 1:
+        if self.is_single:
             return self.frame(0, rows)
         packed = []
         for row in rows:
@@ -222,23 +226,18 @@ def recorded_rows(
             kept = timed.orderBy(of.event_time).limit(RECORDED_MAX).to(of.schema)
             found.append(rows_of(kept, of, source))
             number = timed.count()
-            left_out += _left_out(of, frame.count() - number, number - len(found[-1]))
+            untimed, beyond = frame.count() - number, number - len(found[-1])
         except Exception as error:
             first = str(error).partition("\n")[0]
             raise UsageError(f"the recorded rows do not fit the schema: {first}") from error
+        if untimed or beyond:
+            left_out.append(
+                f"recorded rows of {of.name} are left out: {untimed} without an event time, "
+                f"{beyond} beyond the earliest {RECORDED_MAX:,}"
+            )
         if not found[-1]:
             raise UsageError(f"there are no recorded rows of {of.name} with an event time")
     return tuple(found), left_out
-
-
-def _left_out(of: Input, untimed: int, beyond: int) -> list[str]:
-    """Return a sentence on the numbers of recorded rows that are left out, if any are."""
-    if not (untimed or beyond):
-        return []
-    return [
-        f"recorded rows of {of.name} are left out: {untimed} without an event time, {beyond} "
-        f"beyond the earliest {RECORDED_MAX:,}"
-    ]
 
 
 def rows_of(frame: "DataFrame", of: Input, source: int) -> list[Row]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from straggler.jobs.memory import Memory
+from straggler.jobs.memory import Source
 from straggler.jobs.rows import EPOCH, Answer, Frames, Input, Row, answers_of
 from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream
 
@@ -61,7 +61,6 @@ class State(NamedTuple):
     operator: str
     rows: int
     removed: int
-    dropped: int
 
 
 @dataclass
@@ -139,7 +138,7 @@ def opened(sink: Sink) -> tuple[Write, Callable[[], Any]]:
     """Call the factory of a sink; raise :class:`JobProblem` if it returns anything but a pair."""
     try:
         write, read = sink()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise JobProblem(f"the sink made no pair of write and read: {describe(error)}") from error
     return write, read
 
@@ -147,9 +146,8 @@ def opened(sink: Sink) -> tuple[Write, Callable[[], Any]]:
 def describe(error: BaseException) -> str:
     """Return the name of an error and the first line of its message."""
     text = str(error)
-    for marker in ("Caused by: ", "Error: ", "Exception: "):
-        if type(error).__name__ == "StreamingQueryException" and marker in text:
-            text = text.split(marker)[-1] if marker == "Caused by: " else text
+    if type(error).__name__ == "StreamingQueryException":
+        text = text.rpartition("Caused by: ")[2]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if re.match(r"[A-Za-z_.]+(?:Error|Exception): ", line)]
     if "Python worker" in text and causes:  # the last line of a traceback says what happened
@@ -198,7 +196,6 @@ class Runner:
     def __init__(self, spark: "SparkSession", job: Job) -> None:
         self.spark, self.job = spark, job
         self.frames = Frames(spark, job.inputs)
-        self.memory = Memory(spark, self.frames)
 
     def batch(self, rows: Sequence[Row]) -> list[Answer]:
         """Return what the job answers to rows as a batch."""
@@ -217,7 +214,7 @@ class Runner:
         """Return the streaming frame that the job makes."""
         before = {query.id for query in self.spark.streams.active}
         try:
-            frame = self.job.on(self.memory.open().frames())
+            frame = self.job.on(Source(self.frames).frames())
         finally:
             own = [query for query in self.spark.streams.active if query.id not in before]
             for query in own:
@@ -248,12 +245,11 @@ class _Query:
 
     def __init__(self, runner: Runner, folder: str) -> None:
         self.runner, self.folder, self.run = runner, folder, Run()
-        self.source = runner.memory.open()
+        self.source = Source(runner.frames)
         self.frame = runner.job.on(self.source.frames())
         self.run.columns = tuple(self.frame.columns)
         self.query: StreamingQuery | None = None
         self.data = 0
-        self._planned: list[Fault] = []
         self._due: Fault | None = None
         self._calls = 0
         self._answers: dict[int, MicroBatch] = {}
@@ -282,7 +278,7 @@ class _Query:
             try:
                 rows = self._sink[1]()
                 self.run.read = answers_of(rows.collect() if hasattr(rows, "collect") else rows)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise JobProblem(f"read() of the sink raised {describe(error)}") from error
         self.run.batches = [self._answers[number] for number in sorted(self._answers)]
 
@@ -369,7 +365,6 @@ def _state(found: Mapping[str, Any]) -> State:
         found["operatorName"],
         found["numRowsTotal"],
         found["numRowsRemoved"],
-        found["numRowsDroppedByWatermark"],
     )
 
 

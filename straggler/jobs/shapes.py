@@ -2,14 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, available_timezones
 
 from model.vocabulary.durations import parse_duration_us
+from straggler.errors import UsageError
+from straggler.jobs import APPEND, COMPLETE, UPDATE
 from straggler.jobs.operators import (
     Expression,
     Operator,
@@ -26,40 +29,54 @@ if TYPE_CHECKING:
 
 SHORTEST_US = 100
 """Shortest window (us)."""
-_STATEFUL = re.compile("Aggregate|Distinct|Join|Deduplicate.*|.*WithState.*")
 _REPLACING = re.compile("Aggregate|Distinct|.*WithState.*")
 _YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Facts about a job."""
+    """Facts about a job, and how its answers are compared."""
 
     times: Times
-    duplicates: tuple[str, ...]
+    mode: str = APPEND
+    """How answers stay: in update mode, a later one may take the place of an earlier one."""
+    keys: tuple[str, ...] | None = ()
+    """Columns whose last answer counts in update mode, and ``None`` if they are not known."""
+    duplicates: tuple[str, ...] = ()
     """Columns by which the job drops duplicates."""
-    groups: tuple[str, ...] | None
-    """Columns of the answer that the last aggregation groups by; ``None`` if a key is in none of
-    them, or something else than an aggregation answers last."""
-    needs_rocks: bool
+    needs_rocks: bool = False
     """Whether an operator keeps its state in RocksDB alone."""
-    has_state: bool
-    replaces: bool
-    """Whether a later answer may take the place of an earlier one, in update mode."""
-    has_watermark: bool
+    has_watermark: bool = True
     divides: bool = False
     """Whether a row may count in several answers, some of which drop it: sliding windows."""
     is_chain: bool = False
-    """Whether an aggregation follows another one, or rows make sessions."""
+    """Whether an aggregation follows another one, or rows make sessions, which late rows split."""
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether rows in the far future have to move a watermark on."""
+        return self.has_watermark and self.mode != COMPLETE
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether nobody knows which answer replaces which, so that none can be too many."""
+        return self.mode == UPDATE and self.keys is None
 
 
-def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | None) -> Shape:
+def shape_of(
+    frame: "DataFrame",
+    inputs: tuple[Input, ...],
+    mode: str,
+    *,
+    lateness_us: int | None,
+    upsert: Sequence[str],
+) -> Shape:
     """Return the facts about a job from its streaming frame."""
     plan = Operator(frame._jdf.queryExecution().analyzed())
     text = str(plan.java.toString())
     operators = [*plan.walk()]
     names = Counter(each.name for each in operators)
-    delays, keys = _delays(plan), answer_keys(plan)
+    delays = _delays(plan)
     lateness = tuple(
         [delays.get(n) if lateness_us is None else lateness_us for n in range(len(inputs))]
     )
@@ -67,17 +84,30 @@ def shape_of(frame: "DataFrame", inputs: tuple[Input, ...], lateness_us: int | N
     odd = tuple(_odd_times(text, inputs, zone or "UTC"))
     has_sessions = "session_window" in text  # a late row may follow one that has closed
     dropping = [each for each in operators if each.name.startswith("Deduplicate")]
+    if mode == UPDATE and not (upsert or any(map(_REPLACING.fullmatch, names))):
+        mode = APPEND
+    keys = _replaced_by(plan, upsert, frame.columns) if mode == UPDATE else ()
     return Shape(
         Times(lateness, tuple(sorted(set(_lengths(operators)))), odd),
+        mode,
+        keys,
         tuple(dict.fromkeys(name_of(key) for each in dropping for key in java_keys(each))),
-        keys.names if keys and not keys.lost else None,
-        any("TransformWithState" in name for name in names),
-        any(map(_STATEFUL.fullmatch, names)),
-        any(map(_REPLACING.fullmatch, names)),
-        bool(delays),
-        has_sessions or names["Expand"] + names["Generate"] > 0,
-        has_sessions or names["Aggregate"] + names["Distinct"] > 1,
+        needs_rocks=any("TransformWithState" in name for name in names),
+        has_watermark=bool(delays),
+        divides=has_sessions or names["Expand"] + names["Generate"] > 0,
+        is_chain=has_sessions or names["Aggregate"] + names["Distinct"] > 1,
     )
+
+
+def _replaced_by(
+    plan: Operator, upsert: Sequence[str], columns: Sequence[str]
+) -> tuple[str, ...] | None:
+    """Return the columns by which later answers replace earlier ones; ``None`` if not known."""
+    for name in upsert:
+        if name not in columns:
+            raise UsageError(f"upsert names {name!r}, which is no column of the answers")
+    keys = answer_keys(plan)
+    return tuple(upsert) or (keys.names if keys and not keys.lost else None)
 
 
 def _delays(node: Operator, above_us: tuple[int, ...] = ()) -> dict[int, int]:
@@ -130,18 +160,14 @@ def _odd_times(text: str, inputs: tuple[Input, ...], zone: str) -> Iterator[int]
     for name in dict.fromkeys(each for each in zones if each in known and each != "UTC"):
         for change in _changes(ZoneInfo(name)):
             if any(each.is_ntz for each in inputs):
-                local = change.astimezone(ZoneInfo(name)).replace(tzinfo=UTC)
+                local = change.replace(tzinfo=UTC)
                 for moment in (local, local + timedelta(hours=1)):
                     yield (moment - EPOCH) // timedelta(microseconds=1)
             else:
                 yield (change - EPOCH) // timedelta(microseconds=1)
 
 
-def _changes(zone: ZoneInfo) -> Iterator[datetime]:
-    """Yield the hours of a year in which the clocks of a zone change."""
-    before = _YEAR.astimezone(zone).utcoffset()
-    for hour in range(1, 366 * 24):
-        moment = _YEAR + timedelta(hours=hour)
-        if (now := moment.astimezone(zone).utcoffset()) != before:
-            before = now
-            yield moment
+def _changes(zone: ZoneInfo) -> list[datetime]:
+    """Return the hours of a year in which the clocks of a zone change."""
+    hours = [(_YEAR + timedelta(hours=n)).astimezone(zone) for n in range(366 * 24)]
+    return [now for before, now in pairwise(hours) if before.utcoffset() != now.utcoffset()]

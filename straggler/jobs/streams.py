@@ -45,6 +45,9 @@ class Fault(NamedTuple):
     """1: the micro-batch without data that follows it, in which the watermark moves."""
 
 
+Part: TypeAlias = tuple[tuple[Row, ...], tuple[Fault, ...]]
+
+
 class Stream(NamedTuple):
     """Rows in their data micro-batches, and faults."""
 
@@ -55,6 +58,14 @@ class Stream(NamedTuple):
     def rows(self) -> list[Row]:
         """All rows, in order of arrival."""
         return [row for batch in self.batches for row in batch]
+
+    @property
+    def parts(self) -> list[Part]:
+        """The rows of each data micro-batch, and the faults around it."""
+        return [
+            (rows, tuple([each for each in self.faults if each.batch == n]))
+            for n, rows in enumerate(self.batches)
+        ]
 
     def map(self, change: Callable[[Row], Row]) -> "Stream":
         """Return the stream with changed rows."""
@@ -230,13 +241,16 @@ def _idle(times: Times, values: Values, source: int) -> Stream:
     return Stream((tuple(first), tuple(later), tuple(last)))
 
 
-def growing(times: Times, values: Values) -> Stream:
-    """Return the same rows twice, far apart, with rows between that move the watermark on."""
+def growing(times: Times, values: Values, number: int) -> Stream:
+    """Return rows twice, far apart, with others between that move the watermark on.
+
+    Each input has this number of rows in each micro-batch.
+    """
     window_us = times.window_us
     middle_us = BASE_US + (times.far_us - BASE_US) // (2 * DAY_US) * DAY_US
 
     def rows(at_us: int, step_us: int) -> tuple[Row, ...]:
-        return tuple([row for n in range(3) for row in _each(values, at_us + n * step_us, n)])
+        return tuple([row for n in range(number) for row in _each(values, at_us + n * step_us, n)])
 
     return Stream(
         (
@@ -308,14 +322,21 @@ def arrivals(draw: st.DrawFn, scale_us: int, number: int) -> tuple[Sequence[Even
 
 
 def without(stream: Stream, positions: Collection[int]) -> Stream:
-    """Return a stream without the rows at some positions, and without empty micro-batches."""
-    batches, at = [], 0
-    for batch in stream.batches:
-        rows = tuple([row for n, row in enumerate(batch, at) if n not in positions])
-        at += len(batch)
-        if rows:
-            batches.append(rows)
-    return stream._replace(batches=tuple(batches))
+    """Return a stream without the rows at some positions."""
+    kept, at = [], 0
+    for rows, some in stream.parts:
+        kept.append((tuple([r for n, r in enumerate(rows, at) if n not in positions]), some))
+        at += len(rows)
+    return joined(kept)
+
+
+def joined(parts: Sequence[Part]) -> Stream:
+    """Return the stream of its parts, without empty micro-batches."""
+    full = [part for part in parts if part[0]]
+    return Stream(
+        tuple([rows for rows, _ in full]),
+        tuple([fault._replace(batch=n) for n, (_, each) in enumerate(full) for fault in each]),
+    )
 
 
 def cut(arrived: Sequence[tuple[int, Row]], number: int) -> Iterator[tuple[Row, ...]]:
@@ -359,6 +380,6 @@ def copied(stream: Stream, inputs: Sequence[Input]) -> Stream:
     return stream.map(of)
 
 
-def total(rows: Iterable[Row]) -> str:
-    """Return a text that equal multisets of rows share."""
-    return "\n".join(sorted(row.text for row in rows))
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Return rows by event time, and those of equal times by their texts."""
+    return sorted(rows, key=lambda row: (row.time_us, row.text))

@@ -1,8 +1,8 @@
 """Several calls at once, none of which may hang."""
 
-import queue
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import TimeoutError as TooLateError
+from multiprocessing.pool import ThreadPool
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -14,7 +14,7 @@ class HangsError(Exception):
 
 
 def map_in_order(
-    function: Callable[[T], R], items: Iterable[T], *, threads: int, limit_s: float
+    function: Callable[[T], R], items: Sequence[T], *, threads: int, limit_s: float
 ) -> Iterator[R]:
     """Yield what a function returns for each item, in order; raise what it raises.
 
@@ -22,33 +22,10 @@ def map_in_order(
     Calls that nobody waits for any more are not begun. Raise :class:`HangsError` if one of them
     lasts longer than the limit.
     """
-    todo = list(items)
-    results: list[queue.SimpleQueue[tuple[R | None, BaseException | None]]]
-    results = [queue.SimpleQueue() for _ in todo]
-    numbers = iter(range(len(todo)))
-    lock, ended = threading.Lock(), threading.Event()
-
-    def work() -> None:
-        while not ended.is_set():
-            with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
+    with ThreadPool(threads) as pool:
+        results = pool.imap(function, items)
+        for _ in items:
             try:
-                results[number].put((function(todo[number]), None))
-            except BaseException as error:
-                results[number].put((None, error))
-
-    for _ in range(min(threads, len(todo))):
-        threading.Thread(target=work, daemon=True).start()
-    try:
-        for each in results:
-            try:
-                value, error = each.get(timeout=limit_s)
-            except queue.Empty:
+                yield results.next(limit_s)
+            except TooLateError:
                 raise HangsError from None
-            if error is not None:
-                raise error
-            yield value  # type: ignore[misc]  # no error: it is what the function returned
-    finally:
-        ended.set()

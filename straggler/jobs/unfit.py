@@ -100,5 +100,4 @@ def fitted(row: Row, unfit: Sequence[Unfit]) -> Row:
 
 def fitted_stream(stream: Stream, unfit: Sequence[Unfit], inputs: Sequence[Input]) -> Stream:
     """Return a stream without the values on which the job fails."""
-    batches = tuple([tuple([fitted(row, unfit) for row in each]) for each in stream.batches])
-    return copied(stream._replace(batches=batches), inputs) if unfit else stream
+    return copied(stream.map(lambda row: fitted(row, unfit)), inputs) if unfit else stream

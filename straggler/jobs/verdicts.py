@@ -8,7 +8,6 @@ from straggler.errors import counted
 from straggler.jobs import COMPLETE
 from straggler.jobs.check import ACCOUNTED, LATE, REDELIVERY, RESTARTS, Check
 from straggler.jobs.plans import EXACT, ORDER, STATE
-from straggler.jobs.report import describe_row
 
 OVER = "the check ended with the broken claim"
 WEAK = "nobody knows which answer replaces which in update mode, unless upsert= names the columns"
@@ -47,15 +46,15 @@ def verdicts_of(check: Check, *, keeps_state: bool) -> Iterator[Verdict]:
 def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) -> Verdict:
     told = {each.claim: each.sentence for each in check.remarks if not each.is_broken}
     if claim == check.claim:
-        return Verdict(claim, Outcome.BROKEN, _broken(check), _witness(check))
+        return Verdict(claim, Outcome.BROKEN, _broken(check))
     if claim in broken:
         return Verdict(claim, Outcome.BROKEN, broken[claim])
     reason = check.doubts[0] if check.doubts else told.get(claim, "")
     if claim == ACCOUNTED and check.unfit:
         reason = "; ".join(dict.fromkeys([each.sentence for each in check.unfit]))
-    elif not reason and check.rules.is_weak:
+    elif not reason and check.shape.is_weak:
         reason = WEAK
-    if not reason and (check.claim or check.growth or broken):
+    if not reason and (check.claim or broken):
         reason = OVER
     if reason := reason or _missing(check, claim, guard):
         return Verdict(claim, Outcome.UNDETERMINED, reason)
@@ -63,9 +62,9 @@ def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) 
 
 
 def _state(check: Check) -> Verdict:
-    if check.growth:
-        return Verdict(STATE, Outcome.BROKEN, check.growth)
-    if check.growth is None or check.doubts:
+    if check.claim == STATE:
+        return Verdict(STATE, Outcome.BROKEN, _broken(check))
+    if not check.knows_growth or check.doubts:
         return Verdict(STATE, Outcome.UNDETERMINED, (check.doubts or [OVER])[0])
     return Verdict(STATE, Outcome.HOLDS, "")
 
@@ -92,10 +91,8 @@ def _missing(check: Check, claim: str, guard: Guard) -> str:
 
 
 def _broken(check: Check) -> str:
-    if check.rows:
-        return "the job answers the same rows differently in another order, even as a batch"
-    assert check.failed is not None
     failed = check.failed
+    assert failed is not None
     if check.claim == LATE and not failed.guards.get("late"):
         return "a row that came in time is missing from the answers, or counts in a wrong one"
     if check.claim == RESTARTS and not failed.run.differing and not failed.run.problem:
@@ -103,12 +100,8 @@ def _broken(check: Check) -> str:
     return failed.reason
 
 
-def _witness(check: Check) -> tuple[str, ...]:
-    return tuple([describe_row(row, check.job.inputs) for rows in check.rows[:1] for row in rows])
-
-
 def _held(check: Check, claim: str) -> str:
-    if claim == EXACT and not check.twin.is_batch:
+    if claim == EXACT and not check.reference.is_batch:
         return "compared with a stream of one sorted micro-batch, because the job runs as no batch"
     number = check.guards["late, counted only"]
     if claim == LATE and number:

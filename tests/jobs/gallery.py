@@ -6,35 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from tests.jobs.written_jobs import (
-    all_orders,
-    appended,
-    appended_updates,
-    by_batch,
-    days_of_local_time,
-    deduplicated,
-    deduplicated_in_a_batch,
-    earliest_watts,
-    endless_orders,
-    endlessly_deduplicated,
-    high_watts,
-    hours_of_minutes,
-    impatient_minutes,
-    impatient_orders,
-    jumps,
-    minutes,
-    minutes_of_another_column,
-    minutes_of_local_time,
-    minutes_of_processing,
-    minutes_with_a_late_watermark,
-    minutes_without_a_timeout,
-    new_devices,
-    opening_watts,
-    paid_orders,
-    totals,
-    upserted,
-    visits,
-)
+from tests.jobs import written_jobs as jobs
 
 HOLDS, BROKEN = "holds", "broken"
 
@@ -44,16 +16,14 @@ class Entry:
     """A job, what ``check_job`` is told about it, and the right verdict."""
 
     job: Callable[..., DataFrame]
-    verdict: str
-    reason: str
+    verdict: str = HOLDS
+    reason: str = ""
     """The reason why the job is right, or its mistake."""
     schema: str | Mapping[str, str] = "device string, at timestamp, watts double"
     event_time: str | Mapping[str, str] = "at"
     mode: str = "append"
     options: Mapping[str, Any] = field(default_factory=dict)
     """Other arguments of ``check_job``."""
-    is_slow: bool = False
-    """Whether the job keeps its state in Python."""
 
     @property
     def name(self) -> str:
@@ -74,123 +44,125 @@ ORDERS = {"orders": "id int, ordered_at timestamp", "payments": "paid_id int, pa
 ORDER_TIMES = {"orders": "ordered_at", "payments": "paid_at"}
 DEVICES = {"keys": ("device",)}
 GALLERY = (
-    Entry(minutes, HOLDS, "the watermark is on the column of the window, and comes before it"),
+    Entry(jobs.minutes, HOLDS, "the watermark is on the column of the window, and comes before it"),
     Entry(
-        impatient_minutes,
+        jobs.impatient_minutes,
         BROKEN,
         "a row within the agreed lateness is dropped",
         options={"lateness": "10 seconds"},
     ),
-    Entry(hours_of_minutes, HOLDS, "each window closes before the one that needs it"),
+    Entry(jobs.hours_of_minutes, HOLDS, "each window closes before the one that needs it"),
     Entry(
-        minutes_with_a_late_watermark,
+        jobs.minutes_with_a_late_watermark,
         BROKEN,
         "the aggregation has no watermark, and its state only grows",
         mode="update",
     ),
     Entry(
-        minutes_of_another_column,
+        jobs.minutes_of_another_column,
         BROKEN,
         "no watermark closes the windows, and their state only grows",
         schema="device string, at timestamp, sent timestamp, watts double",
         mode="update",
     ),
-    Entry(minutes_of_processing, BROKEN, "the window of a row depends on when it is read"),
-    Entry(minutes_of_local_time, BROKEN, "rows after a change of clocks are dropped"),
-    Entry(days_of_local_time, HOLDS, "windows are cut in UTC, local time is only shown"),
-    Entry(opening_watts, BROKEN, "the first row to arrive is not the first one to happen"),
-    Entry(earliest_watts, HOLDS, "the least pair of time and value is the same in every order"),
-    Entry(visits, HOLDS, "a session ends when the watermark has passed its gap", schema=CLICKS),
-    Entry(deduplicated, HOLDS, "the event time is among the keys", schema=PAYMENTS),
+    Entry(jobs.minutes_of_processing, BROKEN, "the window of a row depends on when it is read"),
+    Entry(jobs.minutes_of_local_time, BROKEN, "rows after a change of clocks are dropped"),
+    Entry(jobs.days_of_local_time, HOLDS, "windows are cut in UTC, local time is only shown"),
+    Entry(jobs.opening_watts, BROKEN, "the first row to arrive is not the first one to happen"),
     Entry(
-        endlessly_deduplicated,
+        jobs.earliest_watts, HOLDS, "the least pair of time and value is the same in every order"
+    ),
+    Entry(
+        jobs.visits, HOLDS, "a session ends when the watermark has passed its gap", schema=CLICKS
+    ),
+    Entry(jobs.deduplicated, HOLDS, "the event time is among the keys", schema=PAYMENTS),
+    Entry(
+        jobs.endlessly_deduplicated,
         BROKEN,
         "the event time is not among the keys, and the state only grows",
         schema=PAYMENTS,
     ),
     Entry(
-        deduplicated_in_a_batch,
+        jobs.deduplicated_in_a_batch,
         BROKEN,
         "a copy in another micro-batch stays",
         schema=PAYMENTS,
         options={"redelivered": ("id",)},
-        is_slow=True,
     ),
     Entry(
-        paid_orders,
+        jobs.paid_orders,
         HOLDS,
         "both sides have a watermark and a range of time",
         schema=ORDERS,
         event_time=ORDER_TIMES,
     ),
     Entry(
-        all_orders,
+        jobs.all_orders,
         HOLDS,
         "a row without a match waits for both watermarks",
         schema=ORDERS,
         event_time=ORDER_TIMES,
     ),
     Entry(
-        endless_orders,
+        jobs.endless_orders,
         BROKEN,
         "one side has no watermark, and both only grow",
         schema=ORDERS,
         event_time=ORDER_TIMES,
     ),
     Entry(
-        impatient_orders,
+        jobs.impatient_orders,
         BROKEN,
         "an order within the agreed lateness is dropped",
         options={"lateness": "3 minutes"},
         schema=ORDERS,
         event_time=ORDER_TIMES,
     ),
-    Entry(high_watts, HOLDS, "each row is answered alone"),
+    Entry(jobs.high_watts, HOLDS, "each row is answered alone"),
     Entry(
-        minutes,
+        jobs.minutes,
         HOLDS,
         "a replayed micro-batch replaces its first write",
-        options={"sink": by_batch},
+        options={"sink": jobs.by_batch},
     ),
     Entry(
-        minutes,
+        jobs.minutes,
         BROKEN,
         "a replayed micro-batch is in the table twice",
-        options={"sink": appended},
+        options={"sink": jobs.appended},
     ),
     Entry(
-        minutes,
+        jobs.minutes,
         HOLDS,
         "a later answer replaces the earlier one",
         mode="update",
-        options={"sink": upserted},
+        options={"sink": jobs.upserted},
     ),
     Entry(
-        minutes,
+        jobs.minutes,
         BROKEN,
         "earlier answers of a window stay in the table",
         mode="update",
-        options={"sink": appended_updates},
+        options={"sink": jobs.appended_updates},
     ),
-    Entry(totals, HOLDS, "complete mode keeps all rows, and answers all of them", mode="complete"),
     Entry(
-        new_devices,
+        jobs.totals, HOLDS, "complete mode keeps all rows, and answers all of them", mode="complete"
+    ),
+    Entry(
+        jobs.new_devices,
         HOLDS,
         "the order of rows changes no answer",
         options={"keeps_state": True, **DEVICES},
-        is_slow=True,
     ),
     Entry(
-        jumps,
+        jobs.jumps,
         BROKEN,
         "the order of arrival changes the answers",
         options={"keeps_state": True, **DEVICES},
-        is_slow=True,
     ),
     Entry(
-        minutes_without_a_timeout,
+        jobs.minutes_without_a_timeout,
         BROKEN,
         "a state for each minute stays forever",
-        is_slow=True,
     ),
 )

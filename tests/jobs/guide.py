@@ -178,5 +178,5 @@ GUIDE = (
     Entry(static_join, HOLDS, "no state", WORDS, "timestamp"),
     Entry(distinct_events, HOLDS, "the event time is a key", GUIDS, "eventTime"),
     Entry(distinct_events_within_watermark, HOLDS, "within the delay", GUIDS, "eventTime"),
-    Entry(minute_counts, HOLDS, "the timer removes its state", EVENTS, "timestamp", is_slow=True),
+    Entry(minute_counts, HOLDS, "the timer removes its state", EVENTS, "timestamp"),
 )

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 
 import straggler
 from straggler.errors import UsageError
+from tests.jobs.written_jobs import impatient_minutes, minutes
 
 ARGUMENTS: dict[str, Any] = {
     "schema": "device string, at timestamp, watts double",
@@ -15,15 +15,6 @@ ARGUMENTS: dict[str, Any] = {
     "streams": 8,
 }
 DDL = str(ARGUMENTS["schema"])
-
-
-def minutes(readings: DataFrame, delay: str = "10 seconds") -> DataFrame:
-    windows = readings.withWatermark("at", delay).groupBy("device", F.window("at", "1 minute"))
-    return windows.agg(F.sum("watts").alias("watts"))
-
-
-def impatient(readings: DataFrame) -> DataFrame:
-    return minutes(readings, "1 second")
 
 
 def test_a_windowed_sum_holds_every_claim(spark: SparkSession) -> None:
@@ -35,7 +26,7 @@ def test_a_windowed_sum_holds_every_claim(spark: SparkSession) -> None:
 
 def test_a_watermark_that_is_too_short_loses_a_row_of_a_small_stream(spark: SparkSession) -> None:
     with pytest.raises(straggler.JobBroken, match=r"late rows are accounted for +broken") as found:
-        straggler.check_job(impatient, spark, lateness="10 seconds", **ARGUMENTS)
+        straggler.check_job(impatient_minutes, spark, lateness="10 seconds", **ARGUMENTS)
     table = "\n".join(found.value.report.table)
     assert "missing: " in table
     assert table.count("device=") <= 5

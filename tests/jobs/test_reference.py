@@ -5,20 +5,20 @@ from collections.abc import Sequence
 
 from straggler.jobs.reference import (
     Answers,
-    Rules,
-    Twin,
+    Reference,
     final,
     fits,
-    is_right_in_parts,
     subsets,
 )
 from straggler.jobs.rows import Answer, Row, text_of
 from straggler.jobs.running import MicroBatch, Run
-from straggler.jobs.streams import Stream
+from straggler.jobs.shapes import Shape
+from straggler.jobs.streams import Stream, Times
 
 ONE: Answer = ("a", "1")
 TWO: Answer = ("b", "2")
 FAR: Answer = ("z", "9")
+TIMES = Times((5,), ())
 
 
 def test_answers_lie_between_the_rows_in_time_and_those_with_the_far_future() -> None:
@@ -33,10 +33,10 @@ def test_answers_lie_between_the_rows_in_time_and_those_with_the_far_future() ->
 def test_the_last_answer_of_a_key_counts_in_update_mode() -> None:
     batches = [MicroBatch(0, 0, [("a", "1"), TWO]), MicroBatch(1, 1, [("a", "5")])]
     run = Run(batches, columns=("key", "sum"))
-    assert final(run, Rules("update", ("key",))) == Counter([("a", "5"), TWO])
-    assert final(run, Rules("append")) == Counter([("a", "1"), TWO, ("a", "5")])
-    assert final(run, Rules("complete")) == Counter([("a", "5")])
-    assert final(run, Rules("complete"), 0) == Counter([("a", "1"), TWO])
+    assert final(run, Shape(TIMES, "update", ("key",))) == Counter([("a", "5"), TWO])
+    assert final(run, Shape(TIMES)) == Counter([("a", "1"), TWO, ("a", "5")])
+    assert final(run, Shape(TIMES, "complete")) == Counter([("a", "5")])
+    assert final(run, Shape(TIMES, "complete"), 0) == Counter([("a", "1"), TWO])
 
 
 def test_late_rows_are_left_out_first_and_kept_all_second() -> None:
@@ -61,11 +61,11 @@ def test_other_values_have_other_texts() -> None:
     assert len({text_of(each) for each in lists}) == len(lists)
 
 
-class Answering(Twin):
-    """A twin whose answers are the windows of 10 that slide by 5 and their numbers of rows."""
+class Answering(Reference):
+    """A reference whose answers are the windows of 10 that slide by 5 and their numbers of rows."""
 
     def __init__(self) -> None:
-        self.is_batch = True
+        self.is_batch, self.shape = True, Shape(TIMES, divides=True)
 
     def answers(self, rows: Sequence[Row]) -> Answers:
         found = Counter(start for row in rows for start in starts(row))
@@ -79,10 +79,9 @@ def starts(row: Row) -> tuple[int, int]:
 
 def test_a_late_row_may_count_in_one_of_its_windows_and_not_in_the_other() -> None:
     stream = Stream(((Row(0, 22, ()),), (Row(0, 12, ()),)))
-    rules = Rules(lateness_us=(5,), has_watermark=False, divides=True)
     in_time: list[Answer] = [("15", "1"), ("20", "1")]
     for more, is_right in ((("10", "1"), True), (("5", "1"), True), (("0", "1"), False)):
         run = Run([MicroBatch(0, 0, [*in_time, more])])
-        assert is_right_in_parts(run, Answering(), rules, stream, ()) is is_right
+        assert Answering().is_right_in_parts(run, stream, ()) is is_right
     lost = Run([MicroBatch(0, 0, in_time[:1])])
-    assert not is_right_in_parts(lost, Answering(), rules, stream, ())
+    assert not Answering().is_right_in_parts(lost, stream, ())

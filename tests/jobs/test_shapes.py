@@ -64,9 +64,9 @@ def test_the_plan_says_which_answers_a_later_one_replaces(
     job: Callable[[DataFrame], DataFrame],
     expected: tuple[str, tuple[str, ...] | None],
 ) -> None:
-    tried = Job(job, inputs_of(SCHEMA, "at", {}, (), ()), is_named=False, mode="update")
-    rules = begin(spark, tried, seed=0, lateness_us=None, upsert=None).rules
-    assert (rules.mode, rules.keys) == expected
+    tried = Job(job, inputs_of(SCHEMA, "at"), is_named=False, mode="update")
+    shape = begin(spark, tried).shape
+    assert (shape.mode, shape.keys) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_plan_says_how_late_rows_may_be_and_how_long_windows_are(
     lateness_us: int | None,
     lengths_us: tuple[int, ...],
 ) -> None:
-    tried = Job(job, inputs_of(SCHEMA, "at", {}, (), ()), is_named=False)
-    times = begin(spark, tried, seed=0, lateness_us=None, upsert=None).shape.times
+    tried = Job(job, inputs_of(SCHEMA, "at"), is_named=False)
+    times = begin(spark, tried).shape.times
     assert times.lateness_us == (lateness_us,)
     assert times.lengths_us == lengths_us

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.configuration import storage_directory
 from pyspark.sql import types as sql
 
-from straggler.jobs.rows import Input, Row, values_of
+from straggler.jobs.rows import Input, Row
 from straggler.jobs.shrinking import shrink
 from straggler.jobs.streams import (
     BASE_US,
@@ -103,22 +103,6 @@ def test_rows_that_agree_in_what_identifies_them_are_copies() -> None:
     identified = Input("input", SCHEMA, "at", identity=("device",))
     stream = Stream(((row(0), row(1, "b")), (row(7),)))
     assert copied(stream, [identified]).rows == [row(0), row(1, "b"), row(0)]
-
-
-def test_every_atomic_type_has_values() -> None:
-    ddl: Sequence[sql.DataType] = [
-        sql.ByteType(),
-        sql.DecimalType(4, 2),
-        sql.DateType(),
-        sql.TimestampNTZType(),
-        sql.BinaryType(),
-        sql.ArrayType(sql.FloatType()),
-        sql.MapType(sql.StringType(), sql.LongType()),
-        sql.StructType([sql.StructField("x", sql.BooleanType())]),
-        sql.DayTimeIntervalType(),
-    ]
-    for kind in ddl:
-        assert len(collect(values_of(kind), 20, 0)) > 2
 
 
 def test_shrinking_keeps_what_fails_alone() -> None:

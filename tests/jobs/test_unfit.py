@@ -9,7 +9,7 @@ from pyspark.sql import types as sql
 
 from straggler.jobs.rows import Input, Row
 from straggler.jobs.streams import BASE_US
-from straggler.jobs.unfit import covering, find_unfit, fitted
+from straggler.jobs.unfit import find_unfit, fitted
 
 SCHEMA = sql.StructType().add("device", "string").add("at", "timestamp").add("watts", "double")
 INPUT = Input("input", SCHEMA, "at")
@@ -68,10 +68,3 @@ def test_a_null_is_another_value_than_the_text_that_looks_like_it() -> None:
         "device is null; say NOT NULL in the schema if that cannot be"
     ]
     assert fitted(rows[0], found) == rows[0]
-
-
-def test_few_rows_have_every_value_of_every_column() -> None:
-    few = covering(ROWS)
-    assert len(few) < 8
-    assert {row.values[0] for row in few} == set(DEVICES)
-    assert {repr(row.values[1]) for row in few} == set(map(repr, WATTS))

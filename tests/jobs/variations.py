@@ -1,17 +1,18 @@
 """Right jobs in many forms: other modes, delays, keys, types of time, joins and chains."""
 
 from collections.abc import Callable
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 
-from tests.jobs.gallery import HOLDS, ORDER_TIMES, ORDERS, Entry
+from tests.jobs.gallery import ORDER_TIMES, ORDERS, Entry
 
 RANGE = "id = paid_id AND paid_at BETWEEN ordered_at AND ordered_at + INTERVAL 1 HOUR"
 
 
 def windows(
-    delay: str, *lengths: str, by: str = "device", what: str = "sum(watts)"
+    *lengths: str, delay: str = "10 seconds", by: str = "device", what: str = "sum(watts)"
 ) -> Callable[[DataFrame], DataFrame]:
     """Return a job with an aggregate of windows."""
 
@@ -66,53 +67,44 @@ def distinct_then_counted(readings: DataFrame) -> DataFrame:
 
 def high_minutes(readings: DataFrame) -> DataFrame:
     """Keep the windows with a high sum."""
-    return windows("10 seconds", "1 minute")(readings).where("value > 10")
+    return windows("1 minute")(readings).where("value > 10")
 
 
 def filtered_minutes(readings: DataFrame) -> DataFrame:
     """Sum high readings alone."""
-    return windows("10 seconds", "1 minute")(readings.where("watts > 5"))
+    return windows("1 minute")(readings.where("watts > 5"))
 
 
 def zoned_minutes(readings: DataFrame) -> DataFrame:
     """Sum readings whose times have no zone, and get that of the session."""
     rows = readings.withColumn("at", F.col("at").cast("timestamp"))
-    return windows("10 seconds", "1 minute")(rows)
+    return windows("1 minute")(rows)
 
 
 TIMELESS = "device string, at timestamp_ntz, watts double"
+PAIR: Any = {"schema": ORDERS, "event_time": ORDER_TIMES}
 VARIATIONS = {
-    "no delay": Entry(windows("0 seconds", "1 minute"), HOLDS, ""),
-    "a delay of a day": Entry(windows("1 day", "1 minute"), HOLDS, ""),
-    "sliding windows": Entry(windows("10 seconds", "1 minute", "20 seconds"), HOLDS, ""),
-    "shifted windows": Entry(
-        windows("10 seconds", "1 minute", "1 minute", "15 seconds"), HOLDS, ""
-    ),
-    "long windows": Entry(windows("10 seconds", "1 hour"), HOLDS, ""),
-    "update mode": Entry(windows("10 seconds", "1 minute"), HOLDS, "", mode="update"),
-    "complete mode": Entry(windows("10 seconds", "1 minute"), HOLDS, "", mode="complete"),
-    "keys with NaN": Entry(windows("10 seconds", "1 minute", by="watts"), HOLDS, ""),
-    "greatest value": Entry(windows("10 seconds", "1 minute", what="max(watts)"), HOLDS, ""),
-    "average": Entry(windows("10 seconds", "1 minute", what="avg(watts)"), HOLDS, ""),
-    "estimate": Entry(
-        windows("10 seconds", "1 minute", by="watts", what="approx_count_distinct(device)"),
-        HOLDS,
-        "",
-    ),
-    "sorted list": Entry(
-        windows("10 seconds", "1 minute", what="sort_array(collect_list(watts))"), HOLDS, ""
-    ),
-    "time without a zone": Entry(zoned_minutes, HOLDS, "", schema=TIMELESS),
-    "right join": Entry(join("rightOuter"), HOLDS, "", ORDERS, ORDER_TIMES),
-    "full join": Entry(join("fullOuter"), HOLDS, "", ORDERS, ORDER_TIMES),
-    "join without delay": Entry(
-        join("leftOuter", "0 seconds", "0 seconds"), HOLDS, "", ORDERS, ORDER_TIMES
-    ),
-    "join of windows": Entry(equal_windows, HOLDS, "", ORDERS, ORDER_TIMES),
-    "union": Entry(both, HOLDS, "", ORDERS, ORDER_TIMES),
-    "join, then windows": Entry(counted_join, HOLDS, "", ORDERS, ORDER_TIMES),
-    "duplicates, then windows": Entry(distinct_then_counted, HOLDS, ""),
-    "filter after": Entry(high_minutes, HOLDS, ""),
-    "filter before": Entry(filtered_minutes, HOLDS, ""),
+    "no delay": Entry(windows("1 minute", delay="0 seconds")),
+    "a delay of a day": Entry(windows("1 minute", delay="1 day")),
+    "sliding windows": Entry(windows("1 minute", "20 seconds")),
+    "shifted windows": Entry(windows("1 minute", "1 minute", "15 seconds")),
+    "long windows": Entry(windows("1 hour")),
+    "update mode": Entry(windows("1 minute"), mode="update"),
+    "complete mode": Entry(windows("1 minute"), mode="complete"),
+    "keys with NaN": Entry(windows("1 minute", by="watts")),
+    "greatest value": Entry(windows("1 minute", what="max(watts)")),
+    "average": Entry(windows("1 minute", what="avg(watts)")),
+    "estimate": Entry(windows("1 minute", by="watts", what="approx_count_distinct(device)")),
+    "sorted list": Entry(windows("1 minute", what="sort_array(collect_list(watts))")),
+    "time without a zone": Entry(zoned_minutes, schema=TIMELESS),
+    "right join": Entry(join("rightOuter"), **PAIR),
+    "full join": Entry(join("fullOuter"), **PAIR),
+    "join without delay": Entry(join("leftOuter", "0 seconds", "0 seconds"), **PAIR),
+    "join of windows": Entry(equal_windows, **PAIR),
+    "union": Entry(both, **PAIR),
+    "join, then windows": Entry(counted_join, **PAIR),
+    "duplicates, then windows": Entry(distinct_then_counted),
+    "filter after": Entry(high_minutes),
+    "filter before": Entry(filtered_minutes),
 }
 """Right jobs by name; none of them may ever be called broken."""
