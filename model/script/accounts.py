@@ -27,6 +27,7 @@ def place_rows(
 ) -> Iterator[tuple[int, Place]]:
     """Yield the places of the rows of a workload by their positions."""
     statements, due = _readers(config), _answers(expected)
+    asked_for = config.asked_for
     came = {(*_statement(each), each.ts_us) for each in _at_times(expected) & _at_times(trace)}
     reasons = {each.seq: each.reason for each in trace.of(Rejected)}
     for each in trace.of(Rejected):
@@ -36,7 +37,7 @@ def place_rows(
         row = event.key, event.source_id
         if event.seq in reasons:
             continue
-        if event.key not in config.asked_for:
+        if event.key not in asked_for:
             yield event.seq, Place.UNASKED
         elif row in known:
             yield event.seq, Place.REDELIVERED

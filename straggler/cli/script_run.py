@@ -82,7 +82,8 @@ def run(args: Arguments) -> int:
         write(found.results, args.output)
     else:
         _print(found.results)
-    unasked = sum(event.key not in config.asked_for for event in network.events)
+    asked_for = config.asked_for
+    unasked = sum(event.key not in asked_for for event in network.events)
     said = [f"{network.label}, {title}: {_summary(found, len(network.events), unasked)}"]
     if args.output is not None:
         said.append(f"All results are in {args.output}.")
