@@ -295,7 +295,8 @@ class TableWriter:
                     " and nothing of this one counts"
                 )
                 raise InputProblem(msg) from error
-        self._follow(batch, written, removed)
+        else:
+            self._follow(batch, written, removed)
         self._own = batch
 
     def _follow(self, batch: int, written: Sequence[DataFile], removed: Sequence[DataFile]) -> None:

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from spark_impl.runtime import tables
 from spark_impl.runtime.queries import require_checkpoint
@@ -159,6 +162,30 @@ def test_a_commit_counts_although_the_log_cannot_be_summed_up(
     assert told, "nothing has failed"
     assert starts(store) == [0, 1, 2, *(() if only_removes else (10, 11, 12))]
     assert starts(store, "pending") == []
+
+
+def test_a_writer_counts_its_files_once_if_another_one_follows_a_failing_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make(tmp_path / "s")
+    writer, other = TableWriter(store.root), TableWriter(store.root)
+    write, read = DeltaTable.create_write_transaction, DeltaTable.history
+
+    def write_and_fail(table: DeltaTable, *given: Any, **named: Any) -> None:
+        write(table, *given, **named)
+        monkeypatch.undo()
+        monkeypatch.setattr(DeltaTable, "history", read_and_note)
+        message = "the log cannot be summed up"
+        raise DeltaError(message)
+
+    def read_and_note(table: DeltaTable) -> list[dict[str, Any]]:
+        monkeypatch.undo()
+        other.note_history({"id": "x"})
+        return read(table)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", write_and_fail)
+    draft_of(store, writer, 0).commit()
+    assert writer.look() == require_view(store.root)
 
 
 def test_a_writer_that_stood_still_while_the_log_was_cleaned_stops(
