@@ -25,7 +25,6 @@ from straggler.inputs.schemas import (
 )
 from straggler.pages import reproduction, settings
 from straggler.rooms import find_rooms, room_names
-from straggler.rooms.join import guide as join_guide
 from tests.soak.table import add_to
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -77,13 +76,11 @@ def schemas() -> dict[str, str]:
 
 def pages() -> dict[str, str]:
     """Return the text of each generated page, by its name."""
-    guide = (DOCS / "join-guide.md").read_text(encoding="utf-8")
     summary = reproduction.read_summary(DOCS / "reproduction.json")
     return {
         "settings.md": settings.markdown(room_names()),
         "speed.md": speed(RESULTS),
         "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
-        "join-guide.md": join_guide.with_tables(guide, RESULTS),
         "soak.md": soak(
             (DOCS / "soak.md").read_text(encoding="utf-8"),
             json.loads((DOCS / "soak.json").read_text(encoding="utf-8")),
