@@ -117,11 +117,12 @@ def _workload(
     """Return the workload; refuse an edited one that even the reference cannot run."""
     try:
         if isinstance(given, SimulatedCluster):
-            given = tried.simulate_plan(given.case.plan, given.config, given.case.seed).workload
+            plan, seed = given.case
+            given = tried.timed.simulate_plan(plan, given.config, seed).workload
         tried.refuse(given)
         tried.reference()(given)
         if reference != MODEL:
-            tried.replay(given)
+            tried.timed.replay(given)
     except Exception as error:  # no error here comes from the system on trial
         raise UsageError(f"{file} cannot be run: {error}") from error
     return given

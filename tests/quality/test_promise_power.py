@@ -138,7 +138,7 @@ def long_stream(share: float | None, control: str) -> Workload:
     """Draw a long stream of exchangeable tuples for a query."""
     (config,) = collect(queries.coverage_queries(share, control), 1, SEED)
     (case,) = collect(queries.exchangeable_cases(config), 1, SEED)
-    return find_room("slack").simulate_plan(case.plan, config.to_json(), case.seed).workload
+    return find_room("slack").timed.simulate_plan(case.plan, config.to_json(), case.seed).workload
 
 
 def judged(workload: Workload) -> list[str]:
@@ -187,7 +187,7 @@ def test_few_windows_leave_coverage_undetermined(share: float, control: str) -> 
 def test_the_fluid_by_definition_is_that_of_the_model(n: int) -> None:
     (config,) = collect(queries.balanced_routers(n, [1]), 1, SEED)
     (case,) = collect(clusters.cases(queries.router_shape(config)), 1, SEED)
-    run = find_room("grouping").simulate_plan(case.plan, config.to_json(), case.seed)
+    run = find_room("grouping").timed.simulate_plan(case.plan, config.to_json(), case.seed)
     router = Router(run.workload.to_json())
     found, expected = router.excesses(routes_of(run.trace)), closeness(run.workload, run.trace)
     assert [each.above for each in found] == pytest.approx([each.above for each in expected])
