@@ -5,6 +5,7 @@ import click
 from model.checking.claims import Outcome
 from model.vocabulary import Workload
 from model.vocabulary.settings import JsonObject
+from sim.kernel.run import TimedRun
 from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.diff import limit_options, limits_of
@@ -118,7 +119,8 @@ def _workload(
     try:
         if isinstance(given, SimulatedCluster):
             plan, seed = given.case
-            given = tried.timed.simulate_plan(plan, given.config, seed).workload
+            run: TimedRun = tried.timed.simulate_plan(plan, given.config, seed)
+            given = run.workload
         tried.refuse(given)
         tried.reference()(given)
         if reference != MODEL:

@@ -124,7 +124,7 @@ ASK = ("diff", "slack", *ASKED["slack"].split(), "--batches", "3")
 
 def wrong(workload: Workload) -> TimedRun:
     """Simulate the workload and lose the late pairs."""
-    run = SLACK.timed.replay(workload)
+    run: TimedRun = SLACK.timed.replay(workload)
     steps = [step for step in run.trace.steps() if not isinstance(step, Late)]
     return replace(run, trace=Trace("sim", steps))
 
