@@ -16,16 +16,8 @@ from typing import Any
 from benchmarks.__main__ import MEASURED, RESULTS, readable
 from model.vocabulary.settings import JsonObject
 from straggler.cli.render import markdown
-from straggler.inputs.schemas import (
-    FOLDER,
-    calibration_schema,
-    trace_schema,
-    workload_schema,
-    write,
-)
 from straggler.pages import reproduction, settings
-from straggler.rooms import find_rooms, room_names
-from straggler.rooms.join import guide as join_guide
+from straggler.rooms import room_names
 from tests.soak.table import add_to
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -66,24 +58,13 @@ A row is a query, with the faults that it has survived:
 """
 
 
-def schemas() -> dict[str, str]:
-    """Return the text of each JSON Schema, by the name of its file."""
-    rooms = find_rooms("all")
-    found = {f"trace-{room.name}": trace_schema(room) for room in rooms}
-    found["workload"] = workload_schema({room.name: room.config for room in rooms})
-    found["calibration"] = calibration_schema()
-    return {f"{name}.schema.json": write(schema) for name, schema in found.items()}
-
-
 def pages() -> dict[str, str]:
     """Return the text of each generated page, by its name."""
-    guide = (DOCS / "join-guide.md").read_text(encoding="utf-8")
     summary = reproduction.read_summary(DOCS / "reproduction.json")
     return {
         "settings.md": settings.markdown(room_names()),
         "speed.md": speed(RESULTS),
         "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
-        "join-guide.md": join_guide.with_tables(guide, RESULTS),
         "soak.md": soak(
             (DOCS / "soak.md").read_text(encoding="utf-8"),
             json.loads((DOCS / "soak.json").read_text(encoding="utf-8")),
@@ -149,5 +130,3 @@ if __name__ == "__main__":
     adopt()
     for name, text in pages().items():
         (DOCS / name).write_text(text, encoding="utf-8")
-    for name, text in schemas().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")

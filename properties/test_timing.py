@@ -126,7 +126,7 @@ def test_the_cluster_decides_what_spark_is_given(room: str, request: pytest.Fixt
 def changed_by(room: str, query: Any, case: SeededPlan) -> list[str]:
     """Return the variations of a cluster after which Spark is given another input."""
     (_, config, case), run = simulate_case(room, query, case)
-    given, simulate = input_of(run.workload), find_room(room).simulate_plan
+    given, simulate = input_of(run.workload), find_room(room).timed.simulate_plan
     varied = {name: change(case.plan) for name, (change, _) in VARIATIONS.items()}
     return [
         name

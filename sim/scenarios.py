@@ -197,12 +197,6 @@ PROCESSES: Mapping[str, Callable[[int], Plan]] = {
 """Functions from a seed to a plan, by name; every seed gets the same plan."""
 
 
-def calm_start(calm_us: int) -> Plan:
-    """Return a plan that is in order for ``calm_us``, then like ``exponential``."""
-    disorder = Regime(calm_us, Exponential(SECOND_US))
-    return _plan(f"in order for {calm_us / MINUTE_US:g} min", Constant(0), disorder)
-
-
 DEPENDENT = "value-delay"
 """The process whose delays follow values: it violates the assumption of exchangeability."""
 

@@ -179,8 +179,5 @@ PANELS = (
 )
 PLOT = RunPlot(_title, PANELS, {"latency_us": "later tuple's arrival\nto result"})
 TIMED_ROOM = TimedRoom(JoinConfig.from_json, simulate, PLOT, _restate)
-
-
-def replay(workload: Workload, *, record: bool = True) -> ChainRun:
-    """Replay a workload through the stated cluster; ``record``: with steps of the protocol."""
-    return replace(TIMED_ROOM, restate=partial(_restate, record=record)).replay(workload)
+UNRECORDED = replace(TIMED_ROOM, restate=partial(_restate, record=False))
+"""The same room, whose replays record no steps of the protocol."""

@@ -83,22 +83,6 @@ class Placing:
         msg = f"there is no way {way!r} to place computations"
         raise ValueError(msg)
 
-    def baseline(self) -> Placement:
-        """Return the placement that sends every sensor to its hash, and on to its readers."""
-        placed = self.placed(BY_HASH)
-        hosts = tuple(
-            own | {sensor for sensor, at in self._hashed().items() if at == worker}
-            for worker, own in enumerate(placed.hosts)
-        )
-        loads = tuple(sum(self._rate[each] for each in own) for own in hosts)
-        more = sum(loads) - sum(placed.loads)
-        return placed._replace(
-            way="sensors by hash",
-            hosts=hosts,
-            loads=loads,
-            communication=placed.communication + more,
-        )
-
     def _piece(self, units: Sequence[int]) -> Piece:
         sensors = frozenset().union(*(self.units[unit] for unit in units))
         return Piece(tuple(units), sensors, sum(self._rate[each] for each in sensors))

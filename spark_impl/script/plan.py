@@ -61,10 +61,6 @@ class Plan:
     cuttings: Mapping[int, Cutting]
     """The way to cut a stream for the windows over it, by stream."""
     placement: Placement
-    baseline: Placement
-    """The placement that sends sensors to the hash of their names."""
-    cap: float
-    """The load that no worker should exceed, in tuples per hour."""
 
     @property
     def is_timed(self) -> bool:
@@ -148,4 +144,4 @@ def compile_plan(config: ScriptConfig, way: str | None = None) -> Plan:
         for source, windows in graph.windows.items()
     }
     placement = placing.best() if way is None else placing.placed(way)
-    return Plan(config, graph, cuttings, placement, placing.baseline(), float(placing.cap))
+    return Plan(config, graph, cuttings, placement)

@@ -15,7 +15,6 @@ from straggler.cli import interrupts, render
 from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
-from straggler.cli.selection import parse_selection
 from straggler.errors import UsageError, counted
 from straggler.inputs.columns import ISO
 from straggler.inputs.text_files import write_output
@@ -51,7 +50,6 @@ arrival column its rows arrive in the order of the file. Room grouping needs no 
 """
 
 INTERRUPTED = "then interrupted"
-Chosen = list[tuple[Room, Case | SkippedInput]]
 
 
 def make_command(summary: str) -> Group:
@@ -68,8 +66,6 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     if len(rooms) > 1:
         quick = "compare one query of each room, on real data"
         yield Option("--quick", quick, "is_quick", is_flag=True)
-        selected = "compare only what has these words in its row, as 'slack and not umts'"
-        yield Option("-k", selected, "selection", metavar="EXPRESSION")
         yield Option("-x", "stop at the first broken comparison", "stops", is_flag=True)
     yield from _comparison_options()
 
@@ -127,7 +123,7 @@ def limits_of(args: Arguments, system: str, level: str) -> Limits:
 class Comparisons:
     """The comparisons that were asked for, and what has been judged so far."""
 
-    chosen: Chosen
+    chosen: list[tuple[Room, Case | SkippedInput]]
     judgements: list[Judgement] = field(default_factory=list)
     reports: list[list[str]] = field(default_factory=list)
     """A report on each broken comparison."""
@@ -160,10 +156,9 @@ def run(args: Arguments) -> int:
     refuse_streams(args, len(rooms))
     with render.progress() as progress:
         task = progress.add_task("reading inputs", total=None)
-        chosen = [
-            (each, case) for each in rooms for case in each.cases(_arguments(args, each), columns)
-        ]
-        found = Comparisons(_select(chosen, getattr(args, "selection", None)))
+        found = Comparisons(
+            [(each, case) for each in rooms for case in each.cases(_arguments(args, each), columns)]
+        )
         limits = limits_of(args, args.system, level)
         progress.update(task, description=f"starting {render.plain(args.system)}")
         with open_system(args.system, args.master or _master(found.cases), limits) as system_of:
@@ -199,22 +194,6 @@ def _arguments(args: Arguments, room: Room) -> Arguments:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
     return Arguments(**{**vars(args), **chosen})
-
-
-def _select(chosen: Chosen, expression: str | None) -> Chosen:
-    """Return the cases that an expression selects; raise :class:`UsageError` for none."""
-    if expression is None:
-        return chosen
-    is_selected = parse_selection(expression)
-    selected = [
-        (room, case)
-        for room, case in chosen
-        if is_selected(" ".join([room.name, case.input, getattr(case, "query", "")]))
-    ]
-    if not selected:
-        total = counted(len(chosen), "comparison")
-        raise UsageError(f"-k is {expression!r}, which selects none of {total}")
-    return selected
 
 
 def _master(cases: Sequence[tuple[Room, Case]]) -> str:

@@ -42,8 +42,7 @@ what to write:
     {"end": 1}
 
 WORKLOAD or TRACE may be -, which is standard input. straggler judge --help-all describes the
-config and the steps of every room; docs/protocol.md has the rest. JSON Schemas of both files are in
-the folder straggler/inputs/schemas of the package.
+config and the steps of every room; docs/protocol.md has the rest.
 """
 DETAILS = """
 workloads:

@@ -5,6 +5,7 @@ import click
 from model.checking.claims import Outcome
 from model.vocabulary import Workload
 from model.vocabulary.settings import JsonObject
+from sim.kernel.run import TimedRun
 from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.diff import limit_options, limits_of
@@ -117,11 +118,13 @@ def _workload(
     """Return the workload; refuse an edited one that even the reference cannot run."""
     try:
         if isinstance(given, SimulatedCluster):
-            given = tried.simulate_plan(given.case.plan, given.config, given.case.seed).workload
+            plan, seed = given.case
+            run: TimedRun = tried.timed.simulate_plan(plan, given.config, seed)
+            given = run.workload
         tried.refuse(given)
         tried.reference()(given)
         if reference != MODEL:
-            tried.replay(given)
+            tried.timed.replay(given)
     except Exception as error:  # no error here comes from the system on trial
         raise UsageError(f"{file} cannot be run: {error}") from error
     return given

@@ -8,7 +8,6 @@ import pyarrow as pa
 from rich.table import Table
 from rich.text import Text
 
-from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import REASON_LATE
 from straggler.cli import render
 from straggler.cli.input_options import column_options, columns_of
@@ -17,8 +16,7 @@ from straggler.errors import UsageError, counted
 from straggler.judging.systems import local_master, open_session
 from straggler.options import LATENESS, PATH, VERBOSE, Arguments, Option
 from straggler.rooms.script import inputs, limits
-from straggler.rooms.script.execution import SUFFIXES, Found, compute, explain, readable, write
-from straggler.rooms.script.plan import print_query
+from straggler.rooms.script.execution import SUFFIXES, Found, compute, readable, write
 from straggler.rooms.script.queries import (
     CAP_PERCENT,
     SENSORS,
@@ -52,7 +50,6 @@ def options() -> Iterator[click.Parameter]:
     yield Option("--cap-percent", cap, type=int, metavar="N")
     results = "write all results to FILE, .csv or .parquet"
     yield Option("--output", results, type=PATH, metavar="FILE")
-    yield Option("--explain", "print the Spark query, compute nothing", is_flag=True)
     yield Option("--seed", "seed of simulated delays (0)", type=int, default=0, metavar="N")
     yield Option("--master", "Spark master (local)", metavar="URL")
     yield VERBOSE
@@ -70,8 +67,6 @@ def run(args: Arguments) -> int:
         network = inputs.load(args.input, args.seed, columns, args.sensors)
         config, title = query(args, network, texts)
         limits.refuse_impossible(config, network.events, network.label)
-    if args.explain:
-        return _explain(args.master, config, network)
     _refuse_results(limits.estimate(config, network.events).results, network.label)
     with render.progress() as progress:
         progress.add_task("computing on Spark", total=None)
@@ -91,15 +86,6 @@ def run(args: Arguments) -> int:
         said.append(f"These are the first {SHOWN}; --output FILE.csv keeps all.")
     said += [f"{file.sentence}." for file in network.set_aside if file.sentence]
     render.print_lines(out, said)
-    return 0
-
-
-def _explain(master: str | None, config: ScriptConfig, network: inputs.Network) -> int:
-    with render.progress() as progress:
-        progress.add_task("asking Spark", total=None)
-        with open_session(master or local_master(2)) as spark:
-            query = explain(spark, config, network.events)
-    print_query(render.console(), query)
     return 0
 
 

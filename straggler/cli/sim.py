@@ -105,7 +105,7 @@ def run(args: Arguments) -> int:
     if args.html is not None:
         _write_page(args, texts, chosen, timed, beside, judgement, [summary, *lines])
     if args.plot is not None:
-        chosen.plot(timed, args.plot)
+        chosen.timed.draw(timed, args.plot)
     if args.json is not None:
         record: dict[str, object] = {
             **timed.summary,

@@ -242,7 +242,7 @@ def run_model(room: Room, workload: Workload) -> Trace:
 
 def _replayed(room: Room, workload: Workload, reference: str) -> ReferenceRun:
     try:
-        run = room.replay(workload)
+        run = room.timed.replay(workload)
     except OverflowError as error:
         raise UsageError(f"{workload.name}: a result leaves the range of float64") from error
     except ValueError as error:

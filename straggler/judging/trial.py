@@ -71,7 +71,7 @@ class Trial:
 
     def broken_cluster(self, given: SimulatedCluster) -> tuple[str, ...]:
         """Simulate a cluster, run its workload on the system, and return what is broken."""
-        run = self.room.simulate_plan(given.case.plan, given.config, given.case.seed)
+        run = self.room.timed.simulate_plan(given.case.plan, given.config, given.case.seed)
         observed, failure = run_system(self.room, self.system, run.workload)
         if failure is not None:
             return broken_sentences([failure])
@@ -94,7 +94,7 @@ class Trial:
         """
 
         def fails_in_process(case: SeededPlan) -> bool:
-            run = self.room.simulate_plan(case.plan, given.config, case.seed)
+            run = self.room.timed.simulate_plan(case.plan, given.config, case.seed)
             step_types = self.room.determined_steps(case.plan, self._in_process_step_types)
             if self.promise(run.workload, run.trace):  # The simulation itself breaks it.
                 return True

@@ -49,7 +49,7 @@ class SimulatedRun(NamedTuple):
 def simulated_section(run: SimulatedRun) -> RunSection:
     """Return the section of a timed run."""
     course = run.timed.course
-    first, _, query = run.room.panels.title(course.summary).partition("\n")
+    first, _, query = run.room.timed.plot.title(course.summary).partition("\n")
     faults = tuple(map(_describe_in_time, course.faults))
     about = "Time runs from the start of the run." + (
         " Shaded, or framed in the row of a worker: a fault is in force." if faults else ""
@@ -82,7 +82,7 @@ def simulated_section(run: SimulatedRun) -> RunSection:
         verdicts=run.judgement.verdicts,
         report=(),
         faults=faults,
-        pictures=tuple(draw_pictures(course, run.room.panels, f"{run.room.name}-0")),
+        pictures=tuple(draw_pictures(course, run.room.timed.plot, f"{run.room.name}-0")),
         about_pictures=about,
         tables=tuple(tables),
     )
@@ -109,7 +109,7 @@ def compared_section(
     tables: list[tuple[str, NumbersTable]] = []
     if course is not None:
         groups.append(("The simulation", _headline(course)))
-        pictures = tuple(draw_pictures(course, room.panels, name))
+        pictures = tuple(draw_pictures(course, room.timed.plot, name))
         about = (
             "Simulated: the same arrivals, replayed through the stated cluster, whose answers the"
             f" system has to give. {room.predictor.describe()}"

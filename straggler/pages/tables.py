@@ -26,11 +26,6 @@ class Table(NamedTuple):
         return markdown(self.header, list(self.rows()))
 
 
-def columns(*headings: str) -> Mapping[str, str]:
-    """Return a header of columns whose cells are text."""
-    return dict.fromkeys(headings, "")
-
-
 def run(
     tables: Mapping[str, Table], figures: Figures | None = None, arguments: Sequence[str] = ()
 ) -> None:

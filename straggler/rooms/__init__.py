@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from model.checking.explorer import Path as Behaviour
     from sim.kernel.plan import Plan
     from sim.kernel.run import Course, TimedRun
-    from sim.timed_figures import RunPlot
+    from sim.timed_room import TimedRoom
     from straggler.inputs.columns import Columns
     from straggler.inputs.set_aside import SetAside
     from straggler.options import Arguments, Option
@@ -259,8 +259,6 @@ class Room:
     """Return the model."""
     spark: Callable[[], System]
     """Return the Spark pipeline in the running session."""
-    slots: Callable[[Workload], int]
-    """Return the number of task slots that a workload needs."""
     in_process: System
     """The part of the Spark pipeline that runs without Spark."""
     in_process_step_types: tuple[type, ...]
@@ -279,8 +277,6 @@ class Room:
     """Return the end of the sentence that states in what all cases agree with the reference."""
     guard: Callable[[Case, Figures], Verdict]
     """Judge whether the interesting case occurred."""
-    remarks: Callable[[JudgedCase], tuple[Remark, ...]]
-    """Return the remarks on a case."""
     explorer: Explorer
     simulate: Callable[[Mapping[str, str], int], TimedRun]
     """Simulate settings with a seed.
@@ -288,18 +284,16 @@ class Room:
     Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError` for a
     run that would not end.
     """
-    simulate_plan: Callable[[Plan, JsonObject, int], TimedRun]
-    """Simulate a plan and the configuration of a query with a seed."""
-    replay: Callable[[Workload], TimedRun]
-    """Replay a workload through the stated cluster."""
+    timed: TimedRoom[Any, Any]
+    """Simulation of plans and replays, and the plot of a run."""
     predictor: Predictor
     """Reader of the predicted times in a replay."""
-    panels: RunPlot
-    """Title, panels and columns of the plot of a timed run."""
-    plot: Callable[[Any, Path], None]
-    """Draw a timed run as a file: SVG or PNG, by the ending of its name."""
     example: Mapping[str, str]
     """Settings of a timed run in which unequal workers, tiers, bursts and faults can be seen."""
+    slots: Callable[[Workload], int] = lambda _: 2
+    """Return the number of task slots that a workload needs."""
+    remarks: Callable[[JudgedCase], tuple[Remark, ...]] = lambda _: ()
+    """Return the remarks on a case."""
     workers: int | None = None
     """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()

@@ -94,10 +94,10 @@ def simulate_case(room: str, query: Any, case: SeededPlan) -> tuple[SimulatedClu
         sent = sum(each.events for each in plan.sources if isinstance(each, Source))
         if plan.trigger.tuples * BATCHES_MAX < sent:
             case = _coarser(case, sent)
-    run = of_room.simulate_plan(case.plan, config, case.seed)
+    run = of_room.timed.simulate_plan(case.plan, config, case.seed)
     if len(list(run.workload.batches())) > BATCHES_MAX:
         case = _coarser(case, len(run.workload.arrivals))
-        run = of_room.simulate_plan(case.plan, config, case.seed)
+        run = of_room.timed.simulate_plan(case.plan, config, case.seed)
     return SimulatedCluster(room, config, case), run
 
 

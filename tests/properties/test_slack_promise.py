@@ -31,7 +31,7 @@ from straggler.rooms.slack.promise import (
     QUERY,
     Share,
     bonferroni,
-    first_answers,
+    first_errors,
     measured_misses,
     share_of,
     stream,
@@ -64,9 +64,9 @@ def found(events: tuple[Event, ...], config: SlackConfig, failure: float) -> Fou
     workload = Workload("slack", events, config.to_json())
     trace = run(workload)
     skipped = warm_up(config)
-    answers = first_answers(workload, trace).after(skipped)
+    errors = first_errors(workload, trace)[skipped:]
     return Found(
-        wrong=share_of(answers.wrong(config), config, failure),
+        wrong=share_of(errors >= config.eps, config, failure),
         late=len(trace.of(Late)),
         misses=int(measured_misses(trace)[skipped:].sum()),
         assumption=status_of(trace.of(Correlation)),

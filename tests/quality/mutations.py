@@ -25,7 +25,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         # sentences
         "model/vocabulary/script/problems.py",
         "model/vocabulary/extras.py",
-        "spark_impl/script/explain.py",
         # how Java starts, what a wheel contains, how fast a machine is
         "spark_impl/class_archive.py",
         "spark_impl/runtime/packages.py",

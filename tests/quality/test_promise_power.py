@@ -35,6 +35,7 @@ from properties.packs import (
     plain_steps,
     routes_of,
 )
+from sim.kernel.run import TimedRun
 from spark_impl.grouping import run_in_process as run_grouping
 from spark_impl.slack import control_laws
 from spark_impl.slack.query import SLACK
@@ -138,7 +139,9 @@ def long_stream(share: float | None, control: str) -> Workload:
     """Draw a long stream of exchangeable tuples for a query."""
     (config,) = collect(queries.coverage_queries(share, control), 1, SEED)
     (case,) = collect(queries.exchangeable_cases(config), 1, SEED)
-    return find_room("slack").simulate_plan(case.plan, config.to_json(), case.seed).workload
+    room = find_room("slack")
+    run: TimedRun = room.timed.simulate_plan(case.plan, config.to_json(), case.seed)
+    return run.workload
 
 
 def judged(workload: Workload) -> list[str]:
@@ -187,7 +190,7 @@ def test_few_windows_leave_coverage_undetermined(share: float, control: str) -> 
 def test_the_fluid_by_definition_is_that_of_the_model(n: int) -> None:
     (config,) = collect(queries.balanced_routers(n, [1]), 1, SEED)
     (case,) = collect(clusters.cases(queries.router_shape(config)), 1, SEED)
-    run = find_room("grouping").simulate_plan(case.plan, config.to_json(), case.seed)
+    run = find_room("grouping").timed.simulate_plan(case.plan, config.to_json(), case.seed)
     router = Router(run.workload.to_json())
     found, expected = router.excesses(routes_of(run.trace)), closeness(run.workload, run.trace)
     assert [each.above for each in found] == pytest.approx([each.above for each in expected])

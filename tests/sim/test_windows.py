@@ -30,7 +30,6 @@ from sim.watermark import simulate
 from sim.windows.cluster import WindowCluster
 from sim.windows.scenarios import phases as phases_plan
 from sim.windows.settings import plan_of
-from straggler.rooms.watermark.measures import measure
 
 SECOND_US = 1_000_000
 SEED = 3
@@ -189,13 +188,6 @@ def test_a_window_is_counted_over_all_tasks() -> None:
     # Windows of one key have one part: [0, 10) and [10, 20) of the first key, [0, 10) of the other.
     assert keyed["performance_ratio"] == pytest.approx((1 + 2 + 1) / (11 + 13 + 13))
     assert keyed["performance_ratio_last"] == keyed["performance_ratio"]
-
-
-def test_measures_of_a_rule_count_windows_like_the_timed_run() -> None:
-    timed = simulate(phases_plan(2), replace(QUERY, keyed=False, aggregate="count"), 2)
-    config = WatermarkConfig.from_json(timed.workload.config)
-    ratio = measure(config, timed.workload.arrivals).ratio
-    assert ratio == pytest.approx(timed.summary["performance_ratio"], rel=0.01)
 
 
 def test_disorder_behind_upstreams_is_the_share_of_the_longest_wait() -> None:

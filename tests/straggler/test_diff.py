@@ -12,13 +12,12 @@ import pytest
 
 from model.vocabulary import Event, SlackConfig, System
 from straggler.cli import diff
-from straggler.cli.selection import parse_selection
 from straggler.inputs import inputs
 from straggler.inputs.tables import Recording
 from straggler.options import Arguments
 from straggler.rooms import Room, find_room
 from straggler.wiring import make_case
-from tests.straggler.command import Straggler, assert_refused
+from tests.straggler.command import Straggler
 from tests.straggler.own_systems import says_nothing
 from tests.straggler.small_workloads import ask, model_of
 
@@ -186,29 +185,8 @@ def two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_rooms")
-def test_comparisons_are_selected_and_the_first_broken_one_stops_the_others(
-    straggler: Straggler,
-) -> None:
-    done = straggler("diff", "all", "-k", "few and not east")
-    assert "1 comparison" in done.out
-    assert ("\nwest" in done.out, "\neast" in done.out) == (True, False)
-    none = straggler("diff", "all", "-k", "many", "--json", "v.json")
-    assert_refused(none, "-k is 'many', which selects none of 2 comparisons")
+def test_the_first_broken_comparison_stops_the_others(straggler: Straggler) -> None:
     done = straggler("diff", "all", "-x")
     assert (done.code, "\nwest" in done.out) == (1, False)
     note = "Not complete: 1 of 2 comparisons judged, the last of them broken."
     assert done.out.splitlines()[1] == note
-
-
-@pytest.mark.parametrize(
-    ("expression", "name", "is_selected"),
-    [
-        ("SLACK and not umts", "slack umts, sum per key", False),
-        ("join or slack and key", "join flights", True),
-        ("(join or slack) and key", "join flights", False),
-        ("not (join or key)", "slack umts, sum per task", True),
-        ("not not slack", "slack", True),
-    ],
-)
-def test_an_expression_selects_names(expression: str, name: str, is_selected: bool) -> None:
-    assert parse_selection(expression)(name) is is_selected

@@ -12,7 +12,7 @@ import pytest
 from model.checking.claims import Outcome, Verdict
 from model.grouping.evidence import evidence_of
 from model.script.variants import VARIANTS as SCRIPT_VARIANTS
-from model.vocabulary import Event, GroupingConfig, Trace, WatermarkConfig, Workload
+from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Route
 from straggler.cli import errata as command
 from straggler.cli.errata import confirm
@@ -22,7 +22,6 @@ from straggler.rooms.grouping import errata as grouping_errata
 from straggler.rooms.grouping.room import balance_of
 from straggler.rooms.join import errata as join_errata
 from straggler.rooms.script import errata as script_errata
-from straggler.rooms.watermark.measures import measure
 from tests.house.repository import ROOT
 from tests.straggler.command import Straggler
 
@@ -112,26 +111,6 @@ def test_an_unconfirmed_erratum_exits_with_1(
     done = straggler("errata")
     assert done.code == 1
     assert done.out.splitlines()[-1] == "1 of 1 erratum not confirmed: doubtful."
-
-
-# --------------------------------------------------------------------------------------- watermark
-
-
-def test_without_waiting_a_tuple_is_missed() -> None:
-    times_s = ((1, 1), (8, 8), (12, 12), (9, 13), (22, 22))  # the fourth comes after a later one
-    size_us = 10_000_000
-    events = [
-        Event(seq, seq, "a", at * 1_000_000, 1.0, came * 1_000_000)
-        for seq, (at, came) in enumerate(times_s)
-    ]
-    found = measure(WatermarkConfig(size_us, size_us, 0, reading="fixed"), events)
-    # [0, 10): from 1 s to 12 s, two tuples; [10, 20): from 12 s to 22 s, one; [20, 30): flushed.
-    assert found.ratio == pytest.approx((2 + 1) / (11 + 10))
-    assert (found.coverage, found.mean_wait_us, found.short_windows) == (4 / 5, 0, 1 / 3)
-    # (12, 12) closes [0, 10) and [-5, 5); (9, 13) is late for one of its windows.
-    overlapping = measure(WatermarkConfig(size_us, size_us // 2, 0, reading="fixed"), events)
-    assert overlapping.coverage == 9 / 10
-    assert measure(WatermarkConfig(size_us, size_us, 0, reading="fixed"), events[:2]).ratio is None
 
 
 # ---------------------------------------------------------------------------------------- grouping

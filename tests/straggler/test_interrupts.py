@@ -63,7 +63,7 @@ def in_a_simulation() -> None:
     gc.disable()  # an interrupt inside a callback of the collector is swallowed
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
-        ROOM.replay(workload)
+        ROOM.timed.replay(workload)
     finally:
         gc.enable()
         signal.signal(signal.SIGALRM, before)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,14 +124,15 @@ ASK = ("diff", "slack", *ASKED["slack"].split(), "--batches", "3")
 
 def wrong(workload: Workload) -> TimedRun:
     """Simulate the workload and lose the late pairs."""
-    run = SLACK.replay(workload)
+    run: TimedRun = SLACK.timed.replay(workload)
     steps = [step for step in run.trace.steps() if not isinstance(step, Late)]
     return replace(run, trace=Trace("sim", steps))
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, replay: Callable[[Workload], TimedRun]) -> None:
     """Have another simulation replay recordings of room ``slack``."""
-    monkeypatch.setattr("straggler.rooms.slack.room.ROOM", replace(SLACK, replay=replay))
+    timed: Any = SimpleNamespace(replay=replay)
+    monkeypatch.setattr("straggler.rooms.slack.room.ROOM", replace(SLACK, timed=timed))
 
 
 def test_a_wrong_simulation_is_our_mistake(

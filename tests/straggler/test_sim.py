@@ -8,11 +8,9 @@ import pytest
 
 from sim.calibration import Calibration
 from straggler.cli.calibrate import read_calibration
-from straggler.inputs.schemas import FOLDER
 from straggler.rooms import find_room, room_names
 from tests.sim.calibrations import CALIBRATION
 from tests.straggler.command import PATIENCE_S, Done, Straggler, assert_refused, start
-from tests.straggler.test_protocol import is_valid
 
 
 def test_a_scope_is_searched_and_every_planted_bug_found(
@@ -146,8 +144,6 @@ def test_a_calibration_is_written_and_a_plan_reads_it(straggler: Straggler, tmp_
     assert max(found.speeds) == 1.0
     for name in ("message_us", "tuple_us", "epoch_us", "batch_us", "latency_us"):
         assert found.typical(name) > 0, name
-    schema = json.loads((FOLDER / "calibration.schema.json").read_text(encoding="utf-8"))
-    assert is_valid(json.loads((tmp_path / "here.json").read_text(encoding="utf-8")), schema)
     demand = ("--rate", "100", "--window", "10s", "--latency", "1min")
     planned = straggler("plan", "join", *demand, "--calibration", "here.json")
     assert (planned.code, "measured on local[2]" in planned.out) == (0, True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 import straggler
 from model.checking import diff
@@ -20,7 +19,7 @@ from model.join.variants import VARIANTS, explore, scope_of
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import ANSWERS, PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
 from sim.join import ChainRun, from_settings
-from sim.join.room import TIMED_ROOM, replay
+from sim.join.room import UNRECORDED
 from straggler.errors import UsageError, counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
@@ -253,16 +252,13 @@ ROOM = Room(
     remarks=remarks,
     explorer=EXPLORER,
     simulate=timed_run(limits.refuse_settings, from_settings),
-    simulate_plan=TIMED_ROOM.simulate_plan,
-    replay=partial(replay, record=False),  # results are what is compared
+    timed=UNRECORDED,  # results are what is compared
     predictor=Predictor(
         "median_latency_us",
         "p99_latency_us",
         "from the arrival of the later tuple of a pair to the pair",
         ("busy_",),
     ),
-    panels=TIMED_ROOM.plot,
-    plot=TIMED_ROOM.draw,
     example=EXAMPLE,
     timed_remarks=timed_remarks,
     errata=ERRATA,

@@ -17,15 +17,12 @@ from pyarrow import csv, parquet
 
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script.config import MILLISECOND_US
-from model.vocabulary.settings import JsonObject
 from straggler.errors import UsageError
 from straggler.inputs.tables import cuts_into
 from straggler.rooms.script.queries import BATCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from spark_impl.script import Plan
 
 COLUMNS = ("workflow", "name", "time", "value")
 SUFFIXES = (".csv", ".parquet")
@@ -40,47 +37,6 @@ class Found(NamedTuple):
     """Number of times at which a statement had no finite result."""
     rejected: Counter[str]
     """Number of rejected arrivals, by reason."""
-
-
-class Explained(NamedTuple):
-    """A query as rows of ``spark_impl.script.explain``, and Spark's plan of it."""
-
-    computations: Sequence[JsonObject]
-    cuttings: Sequence[JsonObject]
-    workers: Sequence[JsonObject]
-    dropped: Sequence[str]
-    """Sensors that no script names."""
-    figures: JsonObject
-    physical: str
-    """Spark's plan of a micro-batch."""
-
-
-def explain(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]) -> Explained:
-    """Explain the single query for all scripts, without running it."""
-    from spark_impl.script import ScriptQuery
-
-    with (
-        _one_sentence(),
-        tempfile.TemporaryDirectory(prefix="straggler-run-") as folder,
-    ):
-        history, store = _lay_out(Path(folder), events[:1])
-        query = ScriptQuery(spark, config, history, store)
-        physical = query.explain().replace(f"{folder}/", "")
-    return explained(query.plan, physical)
-
-
-def explained(plan: "Plan", physical: str) -> Explained:
-    """Return the compiled plan of the pipeline, beside Spark's plan."""
-    from spark_impl.script import explain as rows
-
-    return Explained(
-        rows.computations(plan),
-        rows.cuttings(plan),
-        rows.workers(plan),
-        [name for name in plan.graph.per_hour if name not in plan.numbers],
-        rows.figures(plan),
-        physical,
-    )
 
 
 def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]) -> Found:

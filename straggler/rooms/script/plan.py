@@ -1,4 +1,4 @@
-"""Plan of a set of workflows, as data, tables and sentences; also the plan of the query on Spark.
+"""Plan of a set of workflows, as data, tables and sentences.
 
 Rules of this file:
 
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -32,41 +31,6 @@ SIGNS = ("+", "-", "*", "/")
 
 Rate = Fraction | float
 LARGEST = Fraction(sys.float_info.max)
-
-
-class Summary(NamedTuple):
-    """Figures of a plan; loads and rates in tuples per hour."""
-
-    written: int
-    """Number of computations that are written."""
-    computed: int
-    sensors: int
-    asked_for: int
-    placement: str
-    loads: Sequence[Rate]
-    cap: Rate
-    sent: Rate
-    """Tuples and results sent."""
-    sent_by_hash: Rate
-    largest_by_hash: Rate
-    """Largest load of a worker, if sensors are placed by their hash."""
-
-    def sentences(self) -> Iterator[str]:
-        """Yield the figures as sentences."""
-        written = counted(self.written, "computation")
-        made = f"{self.computed:,} {_be(self.computed)} made."
-        yield f"{written} {_be(self.written)} written, {made}"
-        yield f"Asked for: {self.asked_for:,} of {counted(self.sensors, 'sensor')}."
-        above = ", which is above" if max(self.loads) > self.cap else ", within"
-        yield (
-            f"Placement {self.placement}, tuples an hour by worker:"
-            f" {', '.join(map(figure, self.loads))}{above} the cap of {figure(self.cap)}."
-        )
-        yield (
-            f"Sent in an hour, tuples and results: {figure(self.sent)}"
-            f"{_less(self.sent, self.sent_by_hash)}; by the hash of sensors it would be"
-            f" {figure(self.sent_by_hash)}, and at one worker up to {figure(self.largest_by_hash)}."
-        )
 
 
 @dataclass(frozen=True)
@@ -124,26 +88,29 @@ class Plan:
             return f"panes of {write_duration(choice.cutting[0].every_ms * MILLISECOND_US)}"
         return f"at the edges, {counted(len(choice.cutting), 'comb')}"
 
-    def summary(self) -> Summary:
-        """Return the figures."""
-        graph, placed = self.graph, self.placement
-        most, sent = hash_baseline(graph, self.config.workers)
-        return Summary(
-            graph.written,
-            len(graph.computed),
-            len(self.config.sensors),
-            len(self.config.sensors) - len(self.dropped),
-            placed.way,
-            placed.loads,
-            load_cap(graph, self.config.workers, self.config.cap_percent),
-            placed.communication,
-            sent,
-            most,
-        )
-
     def sentences(self) -> Iterator[str]:
-        """Yield the figures as sentences."""
-        return self.summary().sentences()
+        """Yield the figures as sentences; loads and rates are in tuples per hour."""
+        graph, placed = self.graph, self.placement
+        cap = load_cap(graph, self.config.workers, self.config.cap_percent)
+        most, by_hash = hash_baseline(graph, self.config.workers)
+        written, made = graph.written, len(graph.computed)
+        yield (
+            f"{counted(written, 'computation')} {_be(written)} written, {made:,} {_be(made)} made."
+        )
+        sensors = len(self.config.sensors)
+        asked_for = sensors - len(self.dropped)
+        yield f"Asked for: {asked_for:,} of {counted(sensors, 'sensor')}."
+        above = ", which is above" if max(placed.loads) > cap else ", within"
+        yield (
+            f"Placement {placed.way}, tuples an hour by worker:"
+            f" {', '.join(map(figure, placed.loads))}{above} the cap of {figure(cap)}."
+        )
+        sent = placed.communication
+        yield (
+            f"Sent in an hour, tuples and results: {figure(sent)}{_less(sent, by_hash)};"
+            f" by the hash of sensors it would be {figure(by_hash)}, and at one worker up to"
+            f" {figure(most)}."
+        )
 
     def to_json(self) -> JsonObject:
         """Return plain data; rates in tuples per hour."""
@@ -211,9 +178,6 @@ def make_plan(config: ScriptConfig) -> Plan:
     return Plan(config, graph, placed, cut)
 
 
-if TYPE_CHECKING:
-    from straggler.rooms.script.execution import Explained
-
 NUMBERS = ("per hour", "worker", "panes cost", "edges cost")
 """Headings of columns with numbers."""
 
@@ -237,81 +201,13 @@ def print_plan(out: Console, plan: Plan) -> None:
         for number, choice in plan.slices.items()
     ]
     _print_table(out, ("windows over", "cut into", "panes cost", "edges cost"), cut)
-    _print_dropped(out, plan.dropped)
+    if plan.dropped:
+        render.print_lines(out, [f"Dropped: {', '.join(plan.dropped)}.", ""])
     render.print_lines(out, plan.sentences())
-
-
-def print_query(out: Console, query: "Explained") -> None:
-    """Print the plan of the query on Spark: also what each worker is sent, and Spark's own plan."""
-    made = [
-        (
-            f"#{row['number']}",
-            row["says"],
-            ", ".join(row["names"]),
-            figure(row["per_hour"]),
-            str(row["worker"]),
-            _numbers(row["to"]),
-        )
-        for row in query.computations
-    ]
-    _print_table(out, ("", "computation", "called", "per hour", "worker", "sent on to"), made)
-    cut = [
-        (
-            row["stream"],
-            _combs(row["combs"]),
-            _cost(row["panes_cost"]),
-            _cost(row["edges_cost"]),
-        )
-        for row in query.cuttings
-    ]
-    _print_table(out, ("windows over", "cut every", "panes cost", "edges cost"), cut)
-    sent = [
-        (str(row["worker"]), figure(row["per_hour"]), ", ".join(row["sensors"]))
-        for row in query.workers
-    ]
-    _print_table(out, ("worker", "per hour", "is sent"), sent)
-    _print_dropped(out, query.dropped)
-    render.print_lines(out, summary_of(query).sentences())
-    render.print_lines(out, ["", "A micro-batch in Spark:", ""])
-    render.print_lines(out, query.physical.splitlines())
-
-
-def summary_of(query: "Explained") -> Summary:
-    """Return the figures of the plan of a query on Spark."""
-    found = query.figures
-    return Summary(
-        found["written"],
-        found["computed"],
-        found["sensors"],
-        found["asked_for"],
-        found["placement"],
-        [row["per_hour"] for row in query.workers],
-        found["cap"],
-        found["communication"],
-        found["communication_by_hash"],
-        found["largest_load_by_hash"],
-    )
 
 
 def _cost(steps: Rate) -> str:
     return f"{as_float(steps):,.1f}" if steps < 1e15 else figure(steps)
-
-
-def _numbers(numbers: Sequence[int]) -> str:
-    return ", ".join(map(str, numbers))
-
-
-def _combs(combs: Sequence[tuple[int, int]]) -> str:
-    """Return the cuts of a stream, in milliseconds."""
-    return " and ".join(
-        f"{every_ms:_} ms" + (f" from {offset_ms:_}" if offset_ms else "")
-        for every_ms, offset_ms in combs
-    )
-
-
-def _print_dropped(out: Console, sensors: Sequence[str]) -> None:
-    if sensors:
-        render.print_lines(out, [f"Dropped: {', '.join(sensors)}.", ""])
 
 
 def _print_table(out: Console, headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:

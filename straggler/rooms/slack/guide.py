@@ -7,9 +7,6 @@ Tables are Markdown, the same every time; ``--figures docs/figures`` draws the f
   variation is that of the window.
 * settings, assumptions: one setting after the other is changed on the flights of the figures. Wrong
   answers are counted after the warm-up, everything else over the whole run.
-* promises: how well the promise of quality is kept, with upper limits in brackets.
-  ``test_slack_promise.py`` tests the same queries and processes.
-* law, windup: what the published control law does (``published_law``).
 * figures: the controls ``conformal``, the published law and the longest wait, on the same arrivals.
 """
 
@@ -22,33 +19,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.slack import make_system
 from model.slack.assumption import status_of
 from model.slack.requirement import WindowFacts, requirement_of
-from model.vocabulary import Event, SlackConfig, System, Trace, Workload
+from model.vocabulary import SlackConfig, Trace
 from model.vocabulary.windows import Correlation, Result
 from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
-from sim.scenarios import DEPENDENT, INDEPENDENT, umts
+from sim.scenarios import umts
 from sim.slack import TimedRun, simulate
 from sim.slack.plots import plot_controls
 from straggler.inputs import inputs
 from straggler.pages import tables
-from straggler.pages.tables import Table, columns
-from straggler.rooms.slack import published_law
-from straggler.rooms.slack.promise import (
-    AGGREGATES,
-    FAILURE,
-    PROMISES,
-    QUERY,
-    Share,
-    bonferroni,
-    first_answers,
-    share_of,
-    stream,
-    warm_up,
-)
+from straggler.pages.tables import Table
+from straggler.rooms.slack.promise import first_errors, warm_up
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -207,7 +191,7 @@ def flights_row(setting: str, config: SlackConfig, plan: Plan) -> FlightsRow:
     trigger = Every(PICTURES["flights"].trigger_interval_us)
     run = simulate(replace(plan, trigger=trigger), config, SEED)
     skipped, flush = warm_up(config), len(tuple(run.workload.batches()))
-    answers = first_answers(run.workload, run.trace).after(skipped)
+    errors = first_errors(run.workload, run.trace)[skipped:]
     closed = sorted(
         (step for step in run.trace.of(Result) if step.batch < flush), key=lambda s: s.start_us
     )[skipped:]
@@ -218,7 +202,7 @@ def flights_row(setting: str, config: SlackConfig, plan: Plan) -> FlightsRow:
         setting,
         float(np.mean([step.slack_us for step in closed])) / HOUR_US,
         float(np.mean(waited_us)) / HOUR_US,
-        float(answers.wrong(config).mean()),
+        float((errors >= config.eps).mean()),
         float(run.summary["mean_buffered"]),
         int(run.summary["history_rows_read"]),
         _assumption(config, run.trace),
@@ -253,43 +237,10 @@ FLIGHTS_HEADER = {
 """Columns with their formats."""
 
 
-# ------------------------------------------------------------------------------ the promise
-
-PROMISE_TUPLES = 120_000
-
-
-def wrong(events: tuple[Event, ...], config: SlackConfig, system: System) -> Share:
-    """Return how often first answers after the warm-up have an error of eps or more."""
-    workload = Workload("slack", events, config.to_json())
-    answers = first_answers(workload, system(workload)).after(warm_up(config))
-    return share_of(answers.wrong(config), config, bonferroni(FAILURE, PROMISES))
-
-
-def promise_row(name: str, events: tuple[Event, ...], config: SlackConfig) -> tuple[str, ...]:
-    """Return the shares of all aggregates, with their upper limits in brackets."""
-    shares = (
-        wrong(events, replace(config, aggregate=aggregate), make_system())
-        for aggregate in AGGREGATES
-    )
-    return (name, *(f"{share.share:.3f} ({share.high:.3f})" for share in shares))
-
-
-def promise_rows(tuples: int = PROMISE_TUPLES) -> Iterator[tuple[str, ...]]:
-    """Yield a row for every process, and two for the one whose delays follow the values."""
-    for process in INDEPENDENT:
-        yield promise_row(process, stream(process, tuples, SEED), QUERY)
-    events = stream(DEPENDENT, tuples, SEED)
-    yield promise_row(DEPENDENT, events, QUERY)
-    yield promise_row(f"{DEPENDENT}, adversarial", events, replace(QUERY, sampling="adversarial"))
-
-
 TABLES: Mapping[str, Table] = {
     "required": Table(REQUIRED_HEADER, required_rows),
     "settings": Table(FLIGHTS_HEADER, partial(flights_rows, SETTINGS)),
     "assumptions": Table(FLIGHTS_HEADER, partial(flights_rows, ASSUMPTIONS)),
-    "promises": Table(columns("process", *AGGREGATES), promise_rows),
-    "law": Table(published_law.LAW_HEADER, published_law.table),
-    "windup": Table(published_law.WINDUP_HEADER, published_law.windups),
 }
 FIGURES = {f"slack-{name}.svg": partial(draw, name) for name in PICTURES}
 

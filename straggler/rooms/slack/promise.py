@@ -70,34 +70,11 @@ def warm_up(config: SlackConfig) -> int:
     return ceil(2 / (config.learning_rate * config.delta))
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """First answers before the flush, in the order of their windows."""
+def first_errors(workload: Workload, trace: Trace) -> Floats:
+    """Return the error of every first answer before the flush, in the order of their windows.
 
-    n_rcv: Ints
-    n: Ints
-    """Number of tuples of each window that arrived at any time."""
-    error: Floats
-    """Relative error; for quantiles the error in rank, as a share of the window's tuples."""
-
-    @property
-    def coverage(self) -> Floats:
-        """Share of the window's tuples in the first answer."""
-        return self.n_rcv / self.n
-
-    def wrong(self, config: SlackConfig) -> Flags:
-        """Return whether each answer has an error of ``eps`` or more."""
-        return self.error >= config.eps
-
-    def after(self, windows: int) -> "Answers":
-        """Return the answers without the first windows."""
-        return Answers(self.n_rcv[windows:], self.n[windows:], self.error[windows:])
-
-
-def first_answers(workload: Workload, trace: Trace) -> Answers:
-    """Return every first answer with its error, for one task without keys.
-
-    Raise ``ValueError`` for a query with several tasks or keys: each of them is a stream.
+    It is relative; for quantiles it is the error in rank, as a share of the window's tuples. Raise
+    ``ValueError`` for a query with several tasks or keys: each of them is a stream.
     """
     config = SlackConfig.from_json(workload.config)
     if config.tasks != 1 or config.keyed:
@@ -115,11 +92,7 @@ def first_answers(workload: Workload, trace: Trace) -> Answers:
     first = np.searchsorted(time_us[order], start_us)
     last = np.searchsorted(time_us[order], start_us + config.size_us)
     answer = np.array([step.value for step in results], dtype=np.float64)
-    return Answers(
-        n_rcv=np.array([step.n_rcv for step in results], dtype=np.int64),
-        n=(last - first).astype(np.int64),
-        error=_errors(config, answer, values, first, last),
-    )
+    return _errors(config, answer, values, first, last)
 
 
 def _errors(config: SlackConfig, answer: Floats, values: Floats, first: Ints, last: Ints) -> Floats:
