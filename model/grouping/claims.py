@@ -8,7 +8,8 @@ Rules of this file:
   the order of their values are compared within rounding, everything else exactly.
 * After a wrong choice, loads follow the trace, so one mistake is reported once.
 * Balance is about probabilities: ``balance_claims`` needs the distribution of the keys.
-* The choices of ``dag`` and ``cg`` are judged by comparison with the reference alone.
+* Counts of heavy keys, partial aggregates, and the choices of ``dag`` and ``cg`` are judged by
+  comparison with the reference alone.
 """
 
 from collections import Counter
@@ -19,14 +20,12 @@ from math import fsum, isclose, isfinite
 from model.checking.accounts import row_cases, row_claim
 from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recording
 from model.grouping.evidence import PLACES, Evidence, Window, evidence_of
-from model.grouping.state import counters
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import (
     POLICIES,
     REASON_NOT_FINITE,
     Answer,
     Heavy,
-    Partial,
     Rejected,
     Route,
 )
@@ -35,9 +34,7 @@ from model.windows.evidence import has_exact_sums
 ONCE = "every arrival goes to one instance"
 CANDIDATE = "every tuple goes to a candidate of its key"
 LEAST = "every tuple goes where its sender has sent the least work"
-HEAVY = "heavy keys are those of the window before"
 FEW = "few instances a key"
-PARTIALS = "partial aggregates are those of what the instances got"
 ANSWERS = "answers are those of all tuples"
 REJECTIONS = "rejected is what is not finite"
 
@@ -47,10 +44,7 @@ BY_LOAD = ("shuffle", *TWO_OR_LESS, "nag-static", "nag-dynamic")
 """Policies that take the candidate with the least load."""
 
 ROUNDING = 1e-9
-"""Relative error allowed in theta, and in a sum relative to the sum of absolute values."""
-
-Place = tuple[int, str, int]
-"""Window, key, instance."""
+"""Error allowed in a sum, relative to the sum of absolute values."""
 
 # ------------------------------------------------------------------------ promise 1: the routes
 
@@ -142,43 +136,7 @@ def costs_of(config: GroupingConfig, window: Window) -> list[int]:
     return [1] * config.instances
 
 
-# ----------------------------------------------------------- promises 2 and 3: heavy and light keys
-
-
-def _refute_heavy(seen: Evidence) -> Iterator[str]:
-    """Yield wrong heavy keys and counts; frequencies are exact, from the window before."""
-    for number in sorted(set(seen.heavy) - {window.number for window in seen.windows[1:]}):
-        yield f"Window {number} has heavy keys, but no tuple or no window before it."
-    for before, window in pairwise(seen.windows):
-        named = seen.heavy.get(window.number, [])
-        n, f = len(before.arrivals), before.frequencies
-        for each in named:
-            yield from (
-                f"Heavy key {each.key!r} of window {window.number} {what}."
-                for what in _refute_count(seen, each, f[each.key], n)
-            )
-        keys = [each.key for each in named]
-        for key in sorted(set(f) - set(keys)):
-            if f[key] > seen.config.theta_share * n:
-                yield (
-                    f"Key {key!r} is not heavy in window {window.number}, with "
-                    f"{f[key]} of {n} tuples before it."
-                )
-        if len(keys) > len(set(keys)) or len(keys) * seen.config.theta_share > 1 + ROUNDING:
-            different = len(set(keys))
-            yield f"Window {window.number} has {len(keys)} heavy keys, {different} different ones."
-
-
-def _refute_count(seen: Evidence, named: Heavy, f: int, n: int) -> Iterator[str]:
-    """Yield the errors in the count of a heavy key whose true frequency is f of n."""
-    if named.tuples != n:
-        yield f"was counted among {named.tuples} tuples; there were {n}"
-    if not named.counted - named.error <= f <= named.counted:
-        yield f"has count {named.counted} with error {named.error}; its frequency is {f}"
-    if named.error * counters(seen.config) > n:
-        yield f"has error {named.error}, more than {n} / {counters(seen.config)}"
-    if named.counted <= seen.config.theta_share * n:
-        yield f"has count {named.counted} of {n}, which is not heavy"
+# ------------------------------------------------------------ promise 3: few instances a key
 
 
 def _refute_few(seen: Evidence) -> Iterator[str]:
@@ -202,38 +160,20 @@ def _refute_few(seen: Evidence) -> Iterator[str]:
 # ------------------------------------------------------------------------- promise 4: the answers
 
 
-def _values_of(seen: Evidence) -> Mapping[Place, list[float]]:
-    """Return the values that each instance got by the routes; instance -1 means no single route."""
-    found: dict[Place, list[float]] = {}
+def _values_of(seen: Evidence) -> Mapping[tuple[int, str], list[float]]:
+    """Return the values of a window and key that an aggregate counts."""
+    found: dict[tuple[int, str], list[float]] = {}
     for window in seen.windows:
         for event in window.arrivals:
             if isfinite(event.value):
-                at = seen.instance(event)
-                place = (window.number, event.key, -1 if at is None else at)
-                found.setdefault(place, []).append(event.value)
+                found.setdefault((window.number, event.key), []).append(event.value)
     return found
-
-
-def _refute_partials(seen: Evidence) -> Iterator[str]:
-    left = Counter((each.window, each.key, each.instance) for each in seen.trace.of(Partial))
-    by_place = {(each.window, each.key, each.instance): each for each in seen.trace.of(Partial)}
-    for place, values in _values_of(seen).items():
-        name = f"key {place[1]!r} in window {place[0]} at instance {place[2]}"
-        if left.pop(place, 0) != 1:
-            yield f"There is no single partial aggregate of {name}."
-        elif not _is_aggregate_of(by_place[place], values):
-            yield f"The partial aggregate of {name} is wrong; it got {_listed(values)}."
-    for window, key, instance in sorted(left):
-        yield f"Instance {instance} has a partial aggregate of key {key!r} in window {window}."
 
 
 def _refute_answers(seen: Evidence) -> Iterator[str]:
     left = Counter((each.window, each.key) for each in seen.trace.of(Answer))
     by_key = {(each.window, each.key): each for each in seen.trace.of(Answer)}
-    together: dict[tuple[int, str], list[float]] = {}
-    for (window, key, _), values in _values_of(seen).items():
-        together.setdefault((window, key), []).extend(values)
-    for found, values in together.items():
+    for found, values in _values_of(seen).items():
         name = f"key {found[1]!r} in window {found[0]}"
         if left.pop(found, 0) != 1:
             yield f"There is no single answer for {name}."
@@ -258,7 +198,7 @@ def _refute_rejections(seen: Evidence) -> Iterator[str]:
             yield f"Arrival {each.seq} is {what}: {each.reason}."
 
 
-def _is_aggregate_of(found: Partial | Answer, values: Sequence[float]) -> bool:
+def _is_aggregate_of(found: Answer, values: Sequence[float]) -> bool:
     counts = (found.n, found.least, found.greatest) == (len(values), min(values), max(values))
     if has_exact_sums(values):
         return counts and found.total == sum(values)
@@ -317,16 +257,12 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             lambda seen: seen.config.policy in BY_LOAD,
             needs=((Route,), (Heavy,)),
         ),
-        Claim(HEAVY, "full summaries", _refute_heavy, needs=((Heavy,),)),
         Claim(
             FEW,
             "heavy keys with more than 2 candidates",
             _refute_few,
             lambda seen: seen.config.policy in TWO_OR_LESS,
             needs=((Route,), (Heavy,)),
-        ),
-        Claim(
-            PARTIALS, "keys at several instances", _refute_partials, needs=((Route,), (Partial,))
         ),
         Claim(
             ANSWERS,

@@ -213,7 +213,6 @@ RULES = Rules(
     charged=lambda _table, instance: instance,
     afresh=("dag", "tag-literal", "tag"),
     counters=counters,
-    floor=floor_of,
 )
 
 
@@ -251,7 +250,7 @@ def merge_all(config: GroupingConfig, rules: Rules, summaries: Sequence[Summary]
     k = rules.counters(config)
     merged, *others = summaries
     for each in others:
-        merged = merge_summaries(merged, rules.floor(merged, k), each, rules.floor(each, k), k)
+        merged = merge_summaries(merged, floor_of(merged, k), each, floor_of(each, k), k)
     return merged
 
 
@@ -260,7 +259,7 @@ def enter_batch(
 ) -> Summary:
     """Return a summary after the tuples of one more micro-batch."""
     k = rules.counters(config)
-    return merge_summaries(before, rules.floor(before, k), count_keys(keys), 0, k)
+    return merge_summaries(before, floor_of(before, k), count_keys(keys), 0, k)
 
 
 def _table(

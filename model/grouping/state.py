@@ -82,8 +82,6 @@ class Rules:
     """Policies that start every window with loads 0."""
     counters: Callable[[GroupingConfig], int]
     """Return K, the number of counters of a summary."""
-    floor: Callable[[Summary, int], int]
-    """Return floor(X) of a summary with at most K counters."""
 
 
 @dataclass(frozen=True, slots=True)

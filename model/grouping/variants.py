@@ -20,10 +20,10 @@ from model.grouping.candidates import (
     text_hash,
     two_instances,
 )
-from model.grouping.claims import CANDIDATE, FEW, HEAVY, LEAST
+from model.grouping.claims import CANDIDATE, FEW, LEAST
 from model.grouping.machine import system
 from model.grouping.rules import COSTS, RULES
-from model.grouping.state import Rules, Summary, Table
+from model.grouping.state import Rules, Table
 from model.vocabulary import Event, GroupingConfig, Workload
 
 PAPER = "TAG, read literally"
@@ -36,10 +36,6 @@ _variant = partial(Variant, system=system)
 
 def _rounded_down(config: GroupingConfig) -> int:
     return floor(1 / config.eps_share)
-
-
-def _forgets(_summary: Summary, _k: int) -> int:
-    return 0
 
 
 def _next_one(table: Table, instance: int) -> int:
@@ -92,15 +88,6 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A summary has ceil(1/eps) counters.",
             replace(RULES, counters=_rounded_down),
             _case("abcddddd", (4, 7), theta=0.51, eps=0.252, window_tuples=7),
-        ),
-        _variant(
-            "floors_forgotten",
-            HEAVY,
-            "A merge adds nothing for a key that one of the summaries has dropped.",
-            PLANTED,
-            "It adds the smallest counter of a full summary.",
-            replace(RULES, floor=_forgets),
-            _case("abcdeeeeee", (5, 9), theta=0.5, window_tuples=9),
         ),
         _variant(
             "wrong_instance_charged",
