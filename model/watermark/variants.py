@@ -14,12 +14,12 @@ from functools import partial
 
 from model.checking.variants import PLANTED, Variant, factories
 from model.vocabulary import Fault, WatermarkConfig, Workload
+from model.vocabulary.windows import WindowQuery
 from model.watermark.claims import MONOTONE
 from model.watermark.machine import MODEL
 from model.watermark.rules import RULES, Rules
 from model.windows import variants
 from model.windows.cluster import Cluster, wait_us
-from model.windows.query import Query
 from model.windows.rules import trigger
 from model.windows.state import Pending
 
@@ -34,7 +34,9 @@ def _as_printed(config: WatermarkConfig, cluster: Cluster) -> int:
     return wait_us("literal", config.max_wait_us, cluster)
 
 
-def _ignores_flushes(config: Query, pending: Pending, wm_us: int, _is_flush: bool) -> str | None:
+def _ignores_flushes(
+    config: WindowQuery, pending: Pending, wm_us: int, _is_flush: bool
+) -> str | None:
     return trigger(config, pending, wm_us, False)
 
 

@@ -13,18 +13,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, fsum, isfinite
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Trace, Workload, task_of
-from model.vocabulary.windows import Cleared, Late, Result, Revision
-from model.windows.query import Query
+from model.vocabulary.slack import Progress
+from model.vocabulary.watermark import Clock
+from model.vocabulary.windows import Cleared, Late, Result, Revision, WindowQuery
 
 WindowId = tuple[int, int, str]
 """(task, start_us, key)"""
 
 
-QueryT = TypeVar("QueryT", bound=Query)
-QueryT_co = TypeVar("QueryT_co", bound=Query, covariant=True)
+QueryT = TypeVar("QueryT", bound=WindowQuery)
+QueryT_co = TypeVar("QueryT_co", bound=WindowQuery, covariant=True)
 
 
 IDENTITY: Mapping[str, tuple[str, ...]] = {
@@ -166,30 +167,8 @@ def has_exact_sums(values: Sequence[float]) -> bool:
 # ------------------------------------------------------------------------------------- observed
 
 
-class Tick(Protocol):
-    """A step that shows the clock of a task."""
-
-    @property
-    def task(self) -> int:
-        """The task."""
-        ...
-
-    @property
-    def batch(self) -> int:
-        """The batch in which the clock was recorded."""
-        ...
-
-    @property
-    def t_max_us(self) -> int:
-        """The largest event time accepted so far."""
-        ...
-
-    @property
-    def wm_us(self) -> int:
-        """The watermark."""
-        ...
-
-
+Tick: TypeAlias = Progress | Clock
+"""A step that shows the clock of a task."""
 TickT_co = TypeVar("TickT_co", bound=Tick, covariant=True)
 
 
@@ -218,7 +197,9 @@ class Observation(Generic[TickT_co]):
         )
 
 
-def arrange(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Observation[TickT_co]:
+def arrange(
+    truth: Truth[WindowQuery], trace: Trace, ticks: Sequence[TickT_co]
+) -> Observation[TickT_co]:
     """Arrange a trace by window; ``ticks`` are its steps that show a clock, in their order."""
     results: dict[WindowId, list[Result]] = {}
     for result in trace.of(Result):
@@ -240,7 +221,9 @@ def arrange(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Obs
     return Observation(trace, results, revisions, late, cleared, clocks, closed)
 
 
-def _closed_by_wm(truth: Truth[Query], clocks: Mapping[int, Sequence[Tick]]) -> dict[WindowId, int]:
+def _closed_by_wm(
+    truth: Truth[WindowQuery], clocks: Mapping[int, Sequence[Tick]]
+) -> dict[WindowId, int]:
     """Return the batch at whose end each non-empty window was closed by watermark or flush."""
     wm_us = {task: [tick.wm_us for tick in clock] for task, clock in clocks.items()}
     closed: dict[WindowId, int] = {}
