@@ -6,10 +6,9 @@ Rules of this file:
   candidates of a key follow from the policy's definition and the heavy keys that the trace names.
 * Every aggregate is computed from all values at once, without merging. Sums that depend on
   the order of their values are compared within rounding, everything else exactly.
-* After a wrong choice, loads follow the trace, so one mistake is reported once.
 * Balance is about probabilities: ``balance_claims`` needs the distribution of the keys.
-* Counts of heavy keys, partial aggregates, and the choices of ``dag`` and ``cg`` are judged by
-  comparison with the reference alone.
+* Counts of heavy keys, the choice among candidates and partial aggregates are judged by comparison
+  with the reference alone.
 """
 
 from collections import Counter
@@ -19,10 +18,9 @@ from math import fsum, isclose, isfinite
 
 from model.checking.accounts import row_cases, row_claim
 from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recording
-from model.grouping.evidence import PLACES, Evidence, Window, evidence_of
-from model.vocabulary import GroupingConfig, Trace, Workload
+from model.grouping.evidence import PLACES, Evidence, evidence_of
+from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import (
-    POLICIES,
     REASON_NOT_FINITE,
     Answer,
     Heavy,
@@ -33,15 +31,12 @@ from model.windows.evidence import has_exact_sums
 
 ONCE = "every arrival goes to one instance"
 CANDIDATE = "every tuple goes to a candidate of its key"
-LEAST = "every tuple goes where its sender has sent the least work"
 FEW = "few instances a key"
 ANSWERS = "answers are those of all tuples"
 REJECTIONS = "rejected is what is not finite"
 
 TWO_OR_LESS = ("pkg", "d-choices", "w-choices", "tag-literal", "tag")
 """Policies under which a light key has at most 2 candidates."""
-BY_LOAD = ("shuffle", *TWO_OR_LESS, "nag-static", "nag-dynamic")
-"""Policies that take the candidate with the least load."""
 
 ROUNDING = 1e-9
 """Error allowed in a sum, relative to the sum of absolute values."""
@@ -92,48 +87,6 @@ def _refute_candidates(seen: Evidence) -> Iterator[str]:
                     f"Arrival {event.seq} went to instance {at}; "
                     f"candidates of key {event.key!r} are {tuple(sorted(candidates))}."
                 )
-
-
-def _refute_least(seen: Evidence) -> Iterator[str]:
-    """Yield tuples that a candidate with less load should have got.
-
-    Loads are summed here from the routes in the trace.
-    """
-    config, n = seen.config, seen.config.instances
-    latency_us = config.latency_us or (0,) * n
-    loads = [[0] * n for _ in range(config.senders)]
-    for window in seen.windows:
-        table, costs = seen.table(window), costs_of(config, window)
-        if config.policy.startswith("tag"):
-            loads = [[0] * n for _ in loads]
-        for event in window.arrivals:
-            at, load = seen.instance(event), loads[seen.sender(event)]
-            best = min(table.candidates(event.key), key=lambda i: (load[i], latency_us[i], i))
-            if at is None:
-                continue
-            if at != best:
-                yield (
-                    f"Arrival {event.seq} went to instance {at}; "
-                    f"best of the candidates of key {event.key!r} was {best} "
-                    f"(sent there before: {load[at]} and {load[best]})."
-                )
-            load[at] += costs[at]
-
-
-def costs_of(config: GroupingConfig, window: Window) -> list[int]:
-    """Return c_i, the load that a tuple adds to each instance, by the table of policies."""
-    times_us = config.times_of(window.first_batch)
-    weights = [4 - tier for tier in config.tiers or (0,) * config.instances]
-    if config.policy.startswith("tag"):
-        return list(times_us)
-    if config.policy == "nag-static":
-        return [12 // weight for weight in weights]
-    if config.policy == "nag-dynamic":
-        return [time_us * 12 // weight for time_us, weight in zip(times_us, weights, strict=True)]
-    if config.policy not in POLICIES:
-        msg = f"there is no policy {config.policy!r}"
-        raise ValueError(msg)
-    return [1] * config.instances
 
 
 # ------------------------------------------------------------ promise 3: few instances a key
@@ -251,13 +204,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         Claim(ONCE, "several senders", _refute_once, needs=((Route,),)),
         Claim(CANDIDATE, "tuples of heavy keys", _refute_candidates, needs=((Route,), (Heavy,))),
         Claim(
-            LEAST,
-            "keys with a choice",
-            _refute_least,
-            lambda seen: seen.config.policy in BY_LOAD,
-            needs=((Route,), (Heavy,)),
-        ),
-        Claim(
             FEW,
             "heavy keys with more than 2 candidates",
             _refute_few,
@@ -284,7 +230,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     ),
     {
         "tuples of heavy keys": _tuples_of_heavy_keys,
-        "keys with a choice": lambda seen: sum(n > 1 for _, n in _candidate_counts(seen)),
         "heavy keys with more than 2 candidates": lambda seen: sum(
             is_heavy and n > 2 for is_heavy, n in _candidate_counts(seen)
         ),
