@@ -127,6 +127,14 @@ def is_flushed(truth: Truth[WindowQuery]) -> bool:
     return truth.flush
 
 
+LACKING = "windows with a rejected row"
+
+
+def has_incomplete_windows(truth: Truth[WindowQuery]) -> bool:
+    """Return whether a window with an answer lacks a row that was rejected."""
+    return count_incomplete_windows(truth) > 0
+
+
 def count_incomplete_windows(truth: Truth[WindowQuery]) -> int:
     """Return the number of windows with an answer that lack a row that was rejected."""
     return sum(window in truth.windows for window in truth.incomplete)

@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, fsum, isfinite
@@ -103,9 +103,15 @@ class Truth(Generic[QueryT_co]):
         return abs(answer - right) <= 1e-9 * scale
 
 
-def truth_of(
-    workload: Workload, config: QueryT, is_rejected: Callable[[Event], bool]
-) -> Truth[QueryT]:
+def _is_rejected(config: WindowQuery, event: Event) -> bool:
+    """Return whether docs/slack.md, section 2, step 1, rejects an arrival."""
+    limit_us = config.max_future_us
+    return not isfinite(event.value) or (
+        limit_us is not None and event.event_time_us > event.arrival_us + limit_us
+    )
+
+
+def truth_of(workload: Workload, config: QueryT) -> Truth[QueryT]:
     """Count windows, deliveries and delays of the arrivals that are not rejected."""
     spec = config.windows
     windows: dict[WindowId, list[AcceptedTuple]] = {}
@@ -124,7 +130,7 @@ def truth_of(
             task, ts_us = tasks[event.key], event.event_time_us
             key = event.key if config.keyed else ""
             held = [(task, spec.start_us(index), key) for index in spec.indices(ts_us)]
-            if is_rejected(event):
+            if _is_rejected(config, event):
                 incomplete.update(held)
                 continue
             clocks[task] = max(clocks.get(task, ts_us), ts_us)
