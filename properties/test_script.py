@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from model.script.claims import CLAIMS
 from model.script.slices import choose
 from model.script.stream import Span
-from model.script.variants import VARIANTS
+from model.script.variants import CLOSE_CALLS, VARIANTS
 from model.vocabulary import ScriptConfig, Workload
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
@@ -37,6 +37,7 @@ def written_and_read(case: Workload) -> Workload:
 
 @promised(*put_to_the_test(CLAIMS), "late after a silence", examples=50)
 @telling(each.example for each in VARIANTS.values())
+@telling(CLOSE_CALLS)
 @telling(TELLING.values())
 @given(case=cases().map(written_and_read))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:

@@ -9,7 +9,7 @@ from model.vocabulary import Event, WatermarkConfig, Workload
 from model.vocabulary.watermark import READINGS, Inserted
 from model.watermark import run
 from model.watermark.claims import CLAIMS
-from model.watermark.variants import VARIANTS
+from model.watermark.variants import CLOSE_CALLS, VARIANTS
 from model.windows.variants import example
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
@@ -59,7 +59,7 @@ def reversed_far() -> Workload:
 
 @promised(*put_to_the_test(CLAIMS), "insertions", PAST_IDLE, examples=80)
 @telling(each.example for each in VARIANTS.values())
-@telling([*CLOCKS, reversed_far(), LATE_UPSTREAM])
+@telling([*CLOSE_CALLS, *CLOCKS, reversed_far(), LATE_UPSTREAM])
 @given(case=cases(upstreams=UPSTREAMS))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
     Agreement("watermark", reached).of_operator(case)

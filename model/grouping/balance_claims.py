@@ -17,11 +17,11 @@ from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Claim, ClaimSet, Outcome, Verdict
 from model.grouping import balance
-from model.grouping.claims import costs_of
 from model.grouping.evidence import Evidence, Window, evidence_of
-from model.grouping.rules import RULES
+from model.grouping.rules import AFRESH
 from model.grouping.state import Table
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
+from model.vocabulary.grouping import POLICIES
 
 UPPER = "no instance has more work than the bound allows"
 LOWER = "no router does better than the candidates allow"
@@ -72,14 +72,14 @@ def balances(
     if seen.config.senders > 1:
         msg = f"senders is {seen.config.senders}; the bound is for one"
         raise ValueError(msg)
-    if len(seen.windows) > 1 and seen.config.policy not in RULES.afresh:
+    if len(seen.windows) > 1 and seen.config.policy not in AFRESH:
         msg = f"there are {len(seen.windows)} windows; loads of {seen.config.policy!r} go on"
         raise ValueError(msg)
     return tuple(_balance(seen, window, weights, delta) for window in seen.windows)
 
 
 def _balance(seen: Evidence, window: Window, weights: Weights, delta: float) -> Balance:
-    table, costs = seen.table(window), costs_of(seen.config, window)
+    table, costs = seen.table(window), _costs_of(seen.config, window)
     counts, m = seen.counts(window), len(window.arrivals)
     there = ((frozenset(table.candidates(key)), f) for key, f in window.frequencies.items())
     work_us = sum(
@@ -94,6 +94,22 @@ def _balance(seen: Evidence, window: Window, weights: Weights, delta: float) -> 
         balance.least_time_us(balance.masses(there), costs),
         balance.largest_work_us(work_us / m, m, costs, delta),
     )
+
+
+def _costs_of(config: GroupingConfig, window: Window) -> list[int]:
+    """Return c_i, the load that a tuple adds to each instance, by the table of policies."""
+    times_us = config.times_of(window.first_batch)
+    weights = [4 - tier for tier in config.tiers or (0,) * config.instances]
+    if config.policy.startswith("tag"):
+        return list(times_us)
+    if config.policy == "nag-static":
+        return [12 // weight for weight in weights]
+    if config.policy == "nag-dynamic":
+        return [time_us * 12 // weight for time_us, weight in zip(times_us, weights, strict=True)]
+    if config.policy not in POLICIES:
+        msg = f"there is no policy {config.policy!r}"
+        raise ValueError(msg)
+    return [1] * config.instances
 
 
 def _drawn(window: Window, weights: Weights) -> list[tuple[Mapping[str, int], int]]:

@@ -6,9 +6,9 @@ Rules of this file:
   candidates of a key follow from the policy's definition and the heavy keys that the trace names.
 * Every aggregate is computed from all values at once, without merging. Sums that depend on
   the order of their values are compared within rounding, everything else exactly.
-* After a wrong choice, loads follow the trace, so one mistake is reported once.
 * Balance is about probabilities: ``balance_claims`` needs the distribution of the keys.
-* The choices of ``dag`` and ``cg`` are judged by comparison with the reference alone.
+* Counts of heavy keys, the choice among candidates and partial aggregates are judged by comparison
+  with the reference alone.
 """
 
 from collections import Counter
@@ -18,15 +18,12 @@ from math import fsum, isclose, isfinite
 
 from model.checking.accounts import row_cases, row_claim
 from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recording
-from model.grouping.evidence import PLACES, Evidence, Window, evidence_of
-from model.grouping.state import counters
-from model.vocabulary import GroupingConfig, Trace, Workload
+from model.grouping.evidence import PLACES, Evidence, evidence_of
+from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import (
-    POLICIES,
     REASON_NOT_FINITE,
     Answer,
     Heavy,
-    Partial,
     Rejected,
     Route,
 )
@@ -34,23 +31,15 @@ from model.windows.evidence import has_exact_sums
 
 ONCE = "every arrival goes to one instance"
 CANDIDATE = "every tuple goes to a candidate of its key"
-LEAST = "every tuple goes where its sender has sent the least work"
-HEAVY = "heavy keys are those of the window before"
 FEW = "few instances a key"
-PARTIALS = "partial aggregates are those of what the instances got"
 ANSWERS = "answers are those of all tuples"
 REJECTIONS = "rejected is what is not finite"
 
 TWO_OR_LESS = ("pkg", "d-choices", "w-choices", "tag-literal", "tag")
 """Policies under which a light key has at most 2 candidates."""
-BY_LOAD = ("shuffle", *TWO_OR_LESS, "nag-static", "nag-dynamic")
-"""Policies that take the candidate with the least load."""
 
 ROUNDING = 1e-9
-"""Relative error allowed in theta, and in a sum relative to the sum of absolute values."""
-
-Place = tuple[int, str, int]
-"""Window, key, instance."""
+"""Error allowed in a sum, relative to the sum of absolute values."""
 
 # ------------------------------------------------------------------------ promise 1: the routes
 
@@ -100,85 +89,7 @@ def _refute_candidates(seen: Evidence) -> Iterator[str]:
                 )
 
 
-def _refute_least(seen: Evidence) -> Iterator[str]:
-    """Yield tuples that a candidate with less load should have got.
-
-    Loads are summed here from the routes in the trace.
-    """
-    config, n = seen.config, seen.config.instances
-    latency_us = config.latency_us or (0,) * n
-    loads = [[0] * n for _ in range(config.senders)]
-    for window in seen.windows:
-        table, costs = seen.table(window), costs_of(config, window)
-        if config.policy.startswith("tag"):
-            loads = [[0] * n for _ in loads]
-        for event in window.arrivals:
-            at, load = seen.instance(event), loads[seen.sender(event)]
-            best = min(table.candidates(event.key), key=lambda i: (load[i], latency_us[i], i))
-            if at is None:
-                continue
-            if at != best:
-                yield (
-                    f"Arrival {event.seq} went to instance {at}; "
-                    f"best of the candidates of key {event.key!r} was {best} "
-                    f"(sent there before: {load[at]} and {load[best]})."
-                )
-            load[at] += costs[at]
-
-
-def costs_of(config: GroupingConfig, window: Window) -> list[int]:
-    """Return c_i, the load that a tuple adds to each instance, by the table of policies."""
-    times_us = config.times_of(window.first_batch)
-    weights = [4 - tier for tier in config.tiers or (0,) * config.instances]
-    if config.policy.startswith("tag"):
-        return list(times_us)
-    if config.policy == "nag-static":
-        return [12 // weight for weight in weights]
-    if config.policy == "nag-dynamic":
-        return [time_us * 12 // weight for time_us, weight in zip(times_us, weights, strict=True)]
-    if config.policy not in POLICIES:
-        msg = f"there is no policy {config.policy!r}"
-        raise ValueError(msg)
-    return [1] * config.instances
-
-
-# ----------------------------------------------------------- promises 2 and 3: heavy and light keys
-
-
-def _refute_heavy(seen: Evidence) -> Iterator[str]:
-    """Yield wrong heavy keys and counts; frequencies are exact, from the window before."""
-    for number in sorted(set(seen.heavy) - {window.number for window in seen.windows[1:]}):
-        yield f"Window {number} has heavy keys, but no tuple or no window before it."
-    for before, window in pairwise(seen.windows):
-        named = seen.heavy.get(window.number, [])
-        n, f = len(before.arrivals), before.frequencies
-        for each in named:
-            yield from (
-                f"Heavy key {each.key!r} of window {window.number} {what}."
-                for what in _refute_count(seen, each, f[each.key], n)
-            )
-        keys = [each.key for each in named]
-        for key in sorted(set(f) - set(keys)):
-            if f[key] > seen.config.theta_share * n:
-                yield (
-                    f"Key {key!r} is not heavy in window {window.number}, with "
-                    f"{f[key]} of {n} tuples before it."
-                )
-        if len(keys) > len(set(keys)) or len(keys) * seen.config.theta_share > 1 + ROUNDING:
-            different = len(set(keys))
-            yield f"Window {window.number} has {len(keys)} heavy keys, {different} different ones."
-
-
-def _refute_count(seen: Evidence, named: Heavy, f: int, n: int) -> Iterator[str]:
-    """Yield the errors in the count of a heavy key whose true frequency is f of n."""
-    if named.tuples != n:
-        yield f"was counted among {named.tuples} tuples; there were {n}"
-    if not named.counted - named.error <= f <= named.counted:
-        yield f"has count {named.counted} with error {named.error}; its frequency is {f}"
-    if named.error * counters(seen.config) > n:
-        yield f"has error {named.error}, more than {n} / {counters(seen.config)}"
-    if named.counted <= seen.config.theta_share * n:
-        yield f"has count {named.counted} of {n}, which is not heavy"
+# ------------------------------------------------------------ promise 3: few instances a key
 
 
 def _refute_few(seen: Evidence) -> Iterator[str]:
@@ -202,38 +113,20 @@ def _refute_few(seen: Evidence) -> Iterator[str]:
 # ------------------------------------------------------------------------- promise 4: the answers
 
 
-def _values_of(seen: Evidence) -> Mapping[Place, list[float]]:
-    """Return the values that each instance got by the routes; instance -1 means no single route."""
-    found: dict[Place, list[float]] = {}
+def _values_of(seen: Evidence) -> Mapping[tuple[int, str], list[float]]:
+    """Return the values of a window and key that an aggregate counts."""
+    found: dict[tuple[int, str], list[float]] = {}
     for window in seen.windows:
         for event in window.arrivals:
             if isfinite(event.value):
-                at = seen.instance(event)
-                place = (window.number, event.key, -1 if at is None else at)
-                found.setdefault(place, []).append(event.value)
+                found.setdefault((window.number, event.key), []).append(event.value)
     return found
-
-
-def _refute_partials(seen: Evidence) -> Iterator[str]:
-    left = Counter((each.window, each.key, each.instance) for each in seen.trace.of(Partial))
-    by_place = {(each.window, each.key, each.instance): each for each in seen.trace.of(Partial)}
-    for place, values in _values_of(seen).items():
-        name = f"key {place[1]!r} in window {place[0]} at instance {place[2]}"
-        if left.pop(place, 0) != 1:
-            yield f"There is no single partial aggregate of {name}."
-        elif not _is_aggregate_of(by_place[place], values):
-            yield f"The partial aggregate of {name} is wrong; it got {_listed(values)}."
-    for window, key, instance in sorted(left):
-        yield f"Instance {instance} has a partial aggregate of key {key!r} in window {window}."
 
 
 def _refute_answers(seen: Evidence) -> Iterator[str]:
     left = Counter((each.window, each.key) for each in seen.trace.of(Answer))
     by_key = {(each.window, each.key): each for each in seen.trace.of(Answer)}
-    together: dict[tuple[int, str], list[float]] = {}
-    for (window, key, _), values in _values_of(seen).items():
-        together.setdefault((window, key), []).extend(values)
-    for found, values in together.items():
+    for found, values in _values_of(seen).items():
         name = f"key {found[1]!r} in window {found[0]}"
         if left.pop(found, 0) != 1:
             yield f"There is no single answer for {name}."
@@ -258,7 +151,7 @@ def _refute_rejections(seen: Evidence) -> Iterator[str]:
             yield f"Arrival {each.seq} is {what}: {each.reason}."
 
 
-def _is_aggregate_of(found: Partial | Answer, values: Sequence[float]) -> bool:
+def _is_aggregate_of(found: Answer, values: Sequence[float]) -> bool:
     counts = (found.n, found.least, found.greatest) == (len(values), min(values), max(values))
     if has_exact_sums(values):
         return counts and found.total == sum(values)
@@ -311,22 +204,11 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         Claim(ONCE, "several senders", _refute_once, needs=((Route,),)),
         Claim(CANDIDATE, "tuples of heavy keys", _refute_candidates, needs=((Route,), (Heavy,))),
         Claim(
-            LEAST,
-            "keys with a choice",
-            _refute_least,
-            lambda seen: seen.config.policy in BY_LOAD,
-            needs=((Route,), (Heavy,)),
-        ),
-        Claim(HEAVY, "full summaries", _refute_heavy, needs=((Heavy,),)),
-        Claim(
             FEW,
             "heavy keys with more than 2 candidates",
             _refute_few,
             lambda seen: seen.config.policy in TWO_OR_LESS,
             needs=((Route,), (Heavy,)),
-        ),
-        Claim(
-            PARTIALS, "keys at several instances", _refute_partials, needs=((Route,), (Partial,))
         ),
         Claim(
             ANSWERS,
@@ -348,7 +230,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     ),
     {
         "tuples of heavy keys": _tuples_of_heavy_keys,
-        "keys with a choice": lambda seen: sum(n > 1 for _, n in _candidate_counts(seen)),
         "heavy keys with more than 2 candidates": lambda seen: sum(
             is_heavy and n > 2 for is_heavy, n in _candidate_counts(seen)
         ),

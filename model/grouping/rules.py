@@ -30,6 +30,8 @@ from model.grouping.state import (
 from model.vocabulary import GroupingConfig
 from model.vocabulary.settings import look_up
 
+AFRESH = ("dag", "tag-literal", "tag")
+"""Policies that start every window with loads 0."""
 VIRTUAL_EACH = 10
 """Number of virtual workers of an instance (``cg``)."""
 TRIES = 64
@@ -47,8 +49,7 @@ def initial_state(config: GroupingConfig, sender: int) -> SenderState:
 
 def begin_window(table: Table, state: SenderState) -> SenderState:
     """Return the state of a sender at the start of a window."""
-    afresh = table.config.policy in table.rules.afresh
-    loads = (0,) * table.n if afresh else state.loads
+    loads = (0,) * table.n if table.config.policy in AFRESH else state.loads
     return state._replace(loads=loads, sent=frozenset())
 
 
@@ -69,13 +70,10 @@ def route_all(
             where.append(instance)
         return where, state
     loads, costs = list(state.loads), table.costs
-    least = table.rules.least
-    charged = [table.rules.charged(table, instance) for instance in range(table.n)]
     candidates = {key: table.candidates(key) for key in dict.fromkeys(keys)}
     for key in keys:
         instance = least(candidates[key], loads)
-        at = charged[instance]
-        loads[at] += costs[at]
+        loads[instance] += costs[instance]
         where.append(instance)
     return where, state._replace(loads=tuple(loads), routed=state.routed + len(where))
 
@@ -89,13 +87,13 @@ def least(candidates: Sequence[int], loads: Sequence[int]) -> int:
 
 
 def _least_load(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
-    return _taken(table, state, table.rules.least(table.candidates(key), state.loads))
+    return _taken(table, state, least(table.candidates(key), state.loads))
 
 
 def _taken(table: Table, state: SenderState, instance: int) -> tuple[int, SenderState]:
     loads = state.loads
-    at = table.rules.charged(table, instance)
-    increased = (*loads[:at], loads[at] + table.costs[at], *loads[at + 1 :])
+    load = loads[instance] + table.costs[instance]
+    increased = (*loads[:instance], load, *loads[instance + 1 :])
     return instance, SenderState(
         state.sender, increased, state.routed + 1, state.sent, state.virtual, state.buckets
     )
@@ -209,11 +207,7 @@ COSTS: Mapping[str, Costs] = {
 RULES = Rules(
     candidates=CANDIDATES,
     costs=COSTS,
-    least=least,
-    charged=lambda _table, instance: instance,
-    afresh=("dag", "tag-literal", "tag"),
     counters=counters,
-    floor=floor_of,
 )
 
 
@@ -251,7 +245,7 @@ def merge_all(config: GroupingConfig, rules: Rules, summaries: Sequence[Summary]
     k = rules.counters(config)
     merged, *others = summaries
     for each in others:
-        merged = merge_summaries(merged, rules.floor(merged, k), each, rules.floor(each, k), k)
+        merged = merge_summaries(merged, floor_of(merged, k), each, floor_of(each, k), k)
     return merged
 
 
@@ -260,7 +254,7 @@ def enter_batch(
 ) -> Summary:
     """Return a summary after the tuples of one more micro-batch."""
     k = rules.counters(config)
-    return merge_summaries(before, rules.floor(before, k), count_keys(keys), 0, k)
+    return merge_summaries(before, floor_of(before, k), count_keys(keys), 0, k)
 
 
 def _table(

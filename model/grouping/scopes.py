@@ -20,7 +20,6 @@ from model.grouping.claims import (
     CANDIDATE,
     CLAIMS,
     FEW,
-    HEAVY,
     REJECTIONS,
     judge,
 )
@@ -124,9 +123,9 @@ def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Stream]]:
         workload = scope.workload(stream)
         return judge(workload, run(workload, rules))
 
-    # Summaries of such short streams are never full, and pkg gives no key more than two places.
+    # Such short streams have few keys, and pkg gives no key more than two places.
     hot = "tuples of heavy keys"
-    guards = {**CLAIMS.guards, HEAVY: hot, CANDIDATE: hot}
+    guards = {**CLAIMS.guards, CANDIDATE: hot}
     if scope.config.policy == "pkg":
         guards[FEW] = hot
     if scope.keys == scope.keys.lower():

@@ -14,7 +14,7 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
@@ -74,16 +74,8 @@ class Rules:
     """Function that returns C(k), by policy."""
     costs: Mapping[str, Costs]
     """Function that returns c_i, by policy; other policies have c_i = 1."""
-    least: Callable[[Sequence[int], Sequence[int]], int]
-    """Return the chosen one of the candidates (in order of preference), given all loads."""
-    charged: Callable[["Table", int], int]
-    """Return the instance whose load increases when an instance is chosen."""
-    afresh: Collection[str]
-    """Policies that start every window with loads 0."""
     counters: Callable[[GroupingConfig], int]
     """Return K, the number of counters of a summary."""
-    floor: Callable[[Summary, int], int]
-    """Return floor(X) of a summary with at most K counters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ Rules of this file:
 * Every variant has a factory of its name, for ``--system model.grouping.variants:NAME``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import floor
@@ -20,10 +20,10 @@ from model.grouping.candidates import (
     text_hash,
     two_instances,
 )
-from model.grouping.claims import CANDIDATE, FEW, HEAVY, LEAST
+from model.grouping.claims import CANDIDATE, FEW
 from model.grouping.machine import system
 from model.grouping.rules import COSTS, RULES
-from model.grouping.state import Rules, Summary, Table
+from model.grouping.state import Rules, Table
 from model.vocabulary import Event, GroupingConfig, Workload
 
 PAPER = "TAG, read literally"
@@ -36,14 +36,6 @@ _variant = partial(Variant, system=system)
 
 def _rounded_down(config: GroupingConfig) -> int:
     return floor(1 / config.eps_share)
-
-
-def _forgets(_summary: Summary, _k: int) -> int:
-    return 0
-
-
-def _next_one(table: Table, instance: int) -> int:
-    return (instance + 1) % table.n
 
 
 def _perhaps_the_same(table: Table, key: str) -> set[int]:
@@ -62,10 +54,6 @@ def _uniform_if_light(table: Table, key: str) -> set[int]:
 def _with_propagation(config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ...]:
     pairs = zip(times_us, config.latency_us or (0,) * len(times_us), strict=True)
     return tuple([time_us + latency_us for time_us, latency_us in pairs])
-
-
-def _last_of_equals(candidates: Sequence[int], loads: Sequence[int]) -> int:
-    return min(reversed(candidates), key=loads.__getitem__)
 
 
 def _with_candidates(policy: str, found: Callable[[Table, str], set[int]]) -> Rules:
@@ -92,24 +80,6 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A summary has ceil(1/eps) counters.",
             replace(RULES, counters=_rounded_down),
             _case("abcddddd", (4, 7), theta=0.51, eps=0.252, window_tuples=7),
-        ),
-        _variant(
-            "floors_forgotten",
-            HEAVY,
-            "A merge adds nothing for a key that one of the summaries has dropped.",
-            PLANTED,
-            "It adds the smallest counter of a full summary.",
-            replace(RULES, floor=_forgets),
-            _case("abcdeeeeee", (5, 9), theta=0.5, window_tuples=9),
-        ),
-        _variant(
-            "wrong_instance_charged",
-            LEAST,
-            "The load of the next instance increases.",
-            PLANTED,
-            "The load of the chosen instance increases.",
-            replace(RULES, charged=_next_one),
-            _case("cd", policy="pkg"),
         ),
         _variant(
             "one_choice_twice",
@@ -140,32 +110,22 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
         _variant(
             "with_propagation",
-            LEAST,
+            AGREEMENT,
             "The time of a tuple includes its way to the instance.",
             PAPER,
             "It is the time that the instance is busy; the way chooses among equals.",
             replace(RULES, costs={**COSTS, "tag": _with_propagation}),
             _case("adbb", window_tuples=4, latency_us=(5, 0)),
         ),
-        _variant(
-            "loads_go_on",
-            LEAST,
-            "Loads of a window with other times are kept.",
-            PLANTED,
-            "A window starts with loads 0.",
-            replace(RULES, afresh=()),
-            _case("cc", (1,), times_us=((0, (1, 1)), (1, (1, 9)))),
-        ),
-        _variant(
-            "last_of_equals",
-            LEAST,
-            "Of equal loads the one with the highest index is taken.",
-            PLANTED,
-            "The one with the smallest latency is, then the one with the lowest index.",
-            replace(RULES, least=_last_of_equals),
-            _case("d"),
-        ),
     )
 }
+
+CLOSE_CALLS = (
+    _case("abcdeeeeee", (5, 9), theta=0.5, window_tuples=9),
+    _case("cd", policy="pkg"),
+    _case("cc", (1,), times_us=((0, (1, 1)), (1, (1, 9)))),
+    _case("d"),
+)
+"""Workloads on which other summaries or loads, which look right, give other steps."""
 
 __getattr__, __dir__ = factories(VARIANTS)

@@ -108,9 +108,8 @@ def forwards(setup: Setup, state: ChainState, at: int, stream: str) -> Iterator[
     lane, _ = lanes(worker, stream)
     if not (lane.store or setup.empty_blocks) or unacknowledged(lane) >= setup.credit:
         return
-    if setup.network.has_room(channel_of(state, boundary(at, stream), to_right=stream == R)):
-        for n in sizes(setup, worker, stream):
-            yield Action("forward", at, stream, n)
+    for n in sizes(setup, worker, stream):
+        yield Action("forward", at, stream, n)
 
 
 def _forward(setup: Setup, state: ChainState, action: Action) -> Step:
@@ -126,23 +125,21 @@ def _forward(setup: Setup, state: ChainState, action: Action) -> Step:
 # -------------------------------------------------------------------------------------- receiving
 
 
-def _arrivals(setup: Setup, state: ChainState) -> Iterator[tuple[int, int, int, Message]]:
-    """Yield receiving worker, boundary, position in the channel and message."""
+def _arrivals(setup: Setup, state: ChainState) -> Iterator[tuple[int, int, Message]]:
+    """Yield receiving worker, position in the channel and message."""
     for at in range(len(state.workers) - 1):
         for to_right, channel in ((True, state.right[at]), (False, state.left[at])):
             for position in setup.network.deliverable(channel):
-                yield at + to_right, at, position, channel[position]
+                yield at + to_right, position, channel[position]
 
 
 def _can_receive(setup: Setup, state: ChainState) -> Iterator[Action]:
-    for to, at, position, message in _arrivals(setup, state):
+    for to, position, message in _arrivals(setup, state):
         if not isinstance(message, Block):
             continue
         lane, _ = lanes(state.workers[to], message.stream)
         is_next = setup.rules.in_turn(lane, message)
         if not is_next and message.number > lane.received:
-            continue
-        if not setup.network.has_room(channel_of(state, at, to_right=message.stream == S)):
             continue
         yield from _deliveries(state, Action("receive", to, message.stream, position))
 
@@ -176,7 +173,7 @@ def _receive(setup: Setup, state: ChainState, action: Action) -> Step:
 
 
 def _can_acknowledge(setup: Setup, state: ChainState) -> Iterator[Action]:
-    for to, _, position, message in _arrivals(setup, state):
+    for to, position, message in _arrivals(setup, state):
         if isinstance(message, Acknowledgement):
             yield from _deliveries(state, Action("acknowledge", to, message.stream, position))
 
@@ -291,12 +288,12 @@ def split(setup: Setup, state: ChainState, action: Action) -> Step:
     _, at, stream, n, _ = action
     r, s = state.workers[at].r.store, state.workers[at].s.store
     if stream == R:
-        return split_into(setup, state, at, (r[n:], s), (r[:n], s[:0])), NO_PAIRS
+        return _split_into(setup, state, at, (r[n:], s), (r[:n], s[:0])), NO_PAIRS
     kept = len(s) - n
-    return split_into(setup, state, at, (r[:0], s[:kept]), (r, s[kept:])), NO_PAIRS
+    return _split_into(setup, state, at, (r[:0], s[:kept]), (r, s[kept:])), NO_PAIRS
 
 
-def split_into(
+def _split_into(
     setup: Setup, state: ChainState, at: int, left: tuple[Ranks, Ranks], right: tuple[Ranks, Ranks]
 ) -> ChainState:
     """Replace a worker by two with these stores of R and of S; both know what the worker knew.

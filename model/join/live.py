@@ -189,12 +189,6 @@ def _can_redirect_at_once(_setup: Setup, state: ChainState) -> Iterator[Action]:
         yield Action("gets no more S", len(state.workers) - 1)
 
 
-def _can_read_any(setup: Setup, state: ChainState) -> Iterator[Action]:
-    if state.new_queue:
-        at = setup.workers - 2 if state.phase == REDIRECTED else len(state.workers) - 1
-        yield Action("read the new queue", at, S)
-
-
 OPEN_AT_ONCE = {**ADDING, "forward": chain.TABLE["forward"]}
 """Planted bug: the new boundary is never closed."""
 REDIRECTED_AT_ONCE = {
@@ -202,5 +196,3 @@ REDIRECTED_AT_ONCE = {
     "gets no more S": Transition(_can_redirect_at_once, _redirect),
 }
 """Planted bug: R that is still at the leaving worker does not meet S that is redirected."""
-END_IGNORED = {**REMOVING, "read the new queue": Transition(_can_read_any, _read_new)}
-"""Planted bug: the neighbour reads its own source while tuples come from the leaving worker."""

@@ -74,14 +74,6 @@ def acknowledge_oldest(copies: Copies, _ack: Acknowledgement) -> Copies:
     return (copies[0]._replace(sent=0), *copies[1:]) if copies else ()
 
 
-def is_released(copy: Copy, received: int) -> bool:
-    """Return whether nothing can need a copy of S any more.
-
-    ``received`` counts blocks of R over the same boundary.
-    """
-    return 0 <= copy.sent <= received
-
-
 def resent(copy: Copy, _worker: Worker) -> Block:
     """Return the block to send again after a connection was lost: the block as it was."""
     return copy.block
@@ -100,7 +92,6 @@ class Rules:
     visible: Callable[[Worker, Block], Copies] = visible
     in_turn: Callable[[Lane, Block], bool] = in_turn
     acknowledge: Callable[[Copies, Acknowledgement], Copies] = acknowledge
-    is_released: Callable[[Copy, int], bool] = is_released
     resent: Callable[[Copy, Worker], Block] = resent
     drop_wm_us: Callable[[Worker, str], int] = drop_wm_us
     forces: bool = True

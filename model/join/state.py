@@ -83,8 +83,6 @@ class Lane(NamedTuple):
     """Store size of the next worker, as last heard; a hint."""
     announced_us: int = NO_WATERMARK_US
     """Watermark of the last block sent, if empty blocks are in use."""
-    waiting: tuple[Block, ...] = ()
-    """Blocks received in part: only planted bugs have them."""
 
 
 class Worker(NamedTuple):
@@ -172,35 +170,22 @@ class Network:
     """
 
     order: str = "fifo"
-    """``fifo``, ``none``, or ``by kind``: order within blocks and within acknowledgements only."""
+    """``fifo`` or ``none``."""
     repeats: int = 0
     """Number of times that a message may be delivered and still stay in the channel."""
     cuts: int = 0
     """Number of times that a connection may be lost with everything in it, both ways."""
-    capacity: int | None = None
-    """Largest number of messages in a channel; sending waits for room."""
 
     def put(self, channel: Channel, message: Message) -> Channel:
         """Return the channel with one more message."""
         longer = (*channel, message)
         return longer if self.order != "none" else tuple(sorted(longer, key=_sort_key))
 
-    def has_room(self, channel: Channel) -> bool:
-        """Return whether one more message may be sent."""
-        return self.capacity is None or len(channel) < self.capacity
-
     def deliverable(self, channel: Channel) -> tuple[int, ...]:
         """Return the positions of messages that may come next; the first of equal messages."""
         if self.order == "fifo":
             return (0,) if channel else ()
-        if self.order == "none":
-            return tuple(n for n, each in enumerate(channel) if each not in channel[:n])
-        firsts = [_first(channel, Block), _first(channel, Acknowledgement)]
-        return tuple(n for n in firsts if n is not None)
-
-
-def _first(channel: Channel, kind: type) -> int | None:
-    return next((n for n, each in enumerate(channel) if isinstance(each, kind)), None)
+        return tuple(n for n, each in enumerate(channel) if each not in channel[:n])
 
 
 def _sort_key(message: Message) -> tuple[object, ...]:
@@ -212,8 +197,6 @@ IN_ORDER = Network()
 UNORDERED = Network(order="none")
 REPEATING = Network(order="none", repeats=1)
 CUT = Network(cuts=1)
-BY_KIND = Network(order="by kind")
-CAPACITY_1 = Network(capacity=1)
 
 # ---------------------------------------------------------------------------------- the whole chain
 
@@ -235,8 +218,6 @@ class ChainState(NamedTuple):
     """Number of connections that the network may still cut."""
     changes: int = 0
     """Number of merges and splits that may still happen."""
-    saved: tuple[Worker, ...] = ()
-    """A checkpoint; only a planted bug uses it."""
     phase: str = ""
     """Progress of a change at the right end (``live``); the two queues belong to it."""
     queue: Ranks = ()
@@ -265,7 +246,7 @@ def is_quiet(state: ChainState) -> bool:
 
 def _copies(state: ChainState) -> Iterator[bool]:
     for worker in state.workers:
-        yield bool(worker.r.copies or worker.s.copies or worker.r.waiting or worker.s.waiting)
+        yield bool(worker.r.copies or worker.s.copies)
 
 
 def boundary(worker: int, stream: str) -> int:

@@ -173,8 +173,6 @@ def _against_crossing(scope: Scope, state: State) -> Iterator[tuple[Pair, bool]]
 def _lost(scope: Scope, state: State) -> Iterator[Pair]:
     """Yield results that can no longer be emitted: r is gone, or stored with s not ahead of it."""
     chain = state.chain
-    if any(worker.r.waiting or worker.s.waiting for worker in chain.workers):
-        return
     r_at, s_at = _positions(scope, chain, R), _positions(scope, chain, S)
     for bit, pair in enumerate(scope.pairs):
         r, s = pair

@@ -17,10 +17,10 @@ from itertools import chain as chained
 from model.checking.explorer import Exploration
 from model.checking.explorer import explore as search
 from model.join import chain, live, mistakes, silence
-from model.join.rules import FIFO, NUMBERED, SetupChanges, Transition, all_visible
+from model.join.rules import FIFO, NUMBERED, SetupChanges
 from model.join.run import run
 from model.join.scopes import SCOPES, Scope, State, machine_of
-from model.join.state import BY_KIND, CAPACITY_1, UNORDERED, Action
+from model.join.state import UNORDERED, Action
 from model.join.state_claims import LOST, STUCK, TWICE, claims_of
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import And, R, S
@@ -98,9 +98,6 @@ class Variant:
 
 # -------------------------------------------------------------------------------------- the table
 
-_SPLIT_RECEIPT = "Joining, storing and acknowledging a block are one step."
-_ONE_CHANNEL = "Blocks of R and acknowledgements of S share one channel, or blocks carry numbers."
-
 VARIANTS: Mapping[str, Variant] = {
     variant.name: variant
     for variant in (
@@ -137,42 +134,6 @@ VARIANTS: Mapping[str, Variant] = {
             seed=1,
         ),
         Variant(
-            "acknowledged_first",
-            "fifo",
-            LOST,
-            "A block is acknowledged, then joined.",
-            PLANTED,
-            _SPLIT_RECEIPT,
-            {
-                "table": mistakes.split_receipt(
-                    mistakes.answer_then_wait, "joins at last", mistakes.join_at_last
-                )
-            },
-        ),
-        Variant(
-            "acknowledged_later",
-            "fifo",
-            TWICE,
-            "A block is joined, and acknowledged in another step.",
-            PLANTED,
-            _SPLIT_RECEIPT,
-            {
-                "table": mistakes.split_receipt(
-                    mistakes.join_then_wait, "acknowledges at last", mistakes.answer_at_last
-                )
-            },
-        ),
-        Variant(
-            "channel_for_acks",
-            "fifo",
-            TWICE,
-            "Acknowledgements travel on channels of their own.",
-            PLANTED,
-            _ONE_CHANNEL,
-            {"network": BY_KIND},
-            seed=4,
-        ),
-        Variant(
             "no_numbers",
             "fifo",
             TWICE,
@@ -183,28 +144,6 @@ VARIANTS: Mapping[str, Variant] = {
             seed=4,
         ),
         Variant(
-            "seen_ignored",
-            "numbered",
-            TWICE,
-            "A block is joined with every copy, over channels that do not keep order.",
-            PLANTED,
-            "A block is joined with copies whose number is greater than what its sender had seen.",
-            {"network": UNORDERED, "rules": replace(NUMBERED, visible=all_visible)},
-            seed=4,
-        ),
-        Variant(
-            "released_at_once",
-            "numbered",
-            LOST,
-            "A copy is deleted when its acknowledgement comes, over channels without order.",
-            PLANTED,
-            "A copy stays until every block sent before the acknowledgement has come.",
-            {
-                "network": UNORDERED,
-                "rules": replace(NUMBERED, is_released=lambda copy, _received: copy.sent >= 0),
-            },
-        ),
-        Variant(
             "seen_renewed",
             "cut",
             LOST,
@@ -213,15 +152,6 @@ VARIANTS: Mapping[str, Variant] = {
             "A block is sent again as it was.",
             {"rules": replace(NUMBERED, resent=mistakes.renewed)},
             seed=45,
-        ),
-        Variant(
-            "blocking_send",
-            "fifo",
-            STUCK,
-            "A worker that received a block waits for room before it acknowledges.",
-            PLANTED,
-            "Receiving is always possible; credit bounds the channels.",
-            {"network": CAPACITY_1},
         ),
         Variant(
             "balance_alone",
@@ -243,30 +173,6 @@ VARIANTS: Mapping[str, Variant] = {
             seed=1,
         ),
         Variant(
-            "source_watermark",
-            "balanced",
-            LOST,
-            "A tuple is dropped by the watermark of the other stream at its source.",
-            PLANTED,
-            "A tuple is dropped by the watermark of the other stream that has passed its worker.",
-            {"rules": replace(NUMBERED, drop_wm_us=mistakes.source_wm_us)},
-            seed=1,
-        ),
-        Variant(
-            "copies_dropped",
-            "drop",
-            LOST,
-            "A tuple that is dropped is also taken out of the copy of its block.",
-            PLANTED,
-            "Dropping a tuple changes no copy.",
-            {
-                "table": mistakes.with_transition(
-                    "drop", chain.TABLE["drop"].guard, mistakes.drop_everywhere
-                )
-            },
-            seed=3,
-        ),
-        Variant(
             "silent_merge",
             "elastic",
             LOST,
@@ -279,20 +185,6 @@ VARIANTS: Mapping[str, Variant] = {
                 )
             },
             seed=24,
-        ),
-        Variant(
-            "halves",
-            "elastic",
-            TWICE,
-            "A worker is split, each part gets half of both stores.",
-            PLANTED,
-            "The right part gets all of R or none of S.",
-            {
-                "table": mistakes.with_transition(
-                    "is split by halves", mistakes.can_halve, mistakes.halve
-                )
-            },
-            seed=143,
         ),
         Variant(
             "opened_at_once",
@@ -315,16 +207,6 @@ VARIANTS: Mapping[str, Variant] = {
             seed=3,
         ),
         Variant(
-            "end_ignored",
-            "removing",
-            LOST,
-            "The neighbour reads its new source while the leaving worker still sends.",
-            PLANTED,
-            "The neighbour reads its new source after END.",
-            {"table": live.END_IGNORED},
-            seed=46,
-        ),
-        Variant(
             "floor_within_an_epoch",
             "silent",
             LOST,
@@ -333,24 +215,6 @@ VARIANTS: Mapping[str, Variant] = {
             "A floor rises between epochs: what is let in of an epoch is judged by one floor.",
             {"table": silence.with_silence(S, 7, is_too_early=True)},
             seed=15,
-        ),
-        Variant(
-            "restored_alone",
-            "elastic",
-            TWICE,
-            "A worker that failed is restored from its own checkpoint.",
-            PLANTED,
-            "Every worker goes back to the same epoch.",
-            {
-                "table": {
-                    **chain.TABLE,
-                    "every worker is saved": Transition(mistakes.can_save, mistakes.save),
-                    "fails and is restored alone": Transition(
-                        mistakes.can_restore, mistakes.restore
-                    ),
-                }
-            },
-            seed=1183,
         ),
     )
 }

@@ -66,7 +66,7 @@ def receive(
         received=block.number,
         wm_us=max(lane.wm_us, block.wm_us),
     )
-    return _release(with_lane(worker, block.stream, lane), rules), pairs
+    return _release(with_lane(worker, block.stream, lane)), pairs
 
 
 def receipt(worker: Worker, block: Block, with_size: bool) -> Acknowledgement:
@@ -82,16 +82,19 @@ def acknowledge(worker: Worker, ack: Acknowledgement, rules: Rules, with_size: b
     lane = lane._replace(copies=rules.acknowledge(lane.copies, ack))
     if with_size:
         lane = lane._replace(neighbour=ack.size)
-    return _release(with_lane(worker, ack.stream, lane), rules)
+    return _release(with_lane(worker, ack.stream, lane))
 
 
-def _release(worker: Worker, rules: Rules) -> Worker:
-    """Delete the copies that no later tuple can need."""
+def _release(worker: Worker) -> Worker:
+    """Delete the copies that no later tuple can need.
+
+    A copy of S waits until every block of R has come that was sent before its acknowledgement.
+    """
     r, s = worker
     if r.copies and any(copy.sent >= 0 for copy in r.copies):
         r = r._replace(copies=tuple([copy for copy in r.copies if copy.sent < 0]))
     if s.copies:
-        kept = [copy for copy in s.copies if not rules.is_released(copy, r.received)]
+        kept = [copy for copy in s.copies if not 0 <= copy.sent <= r.received]
         s = s._replace(copies=tuple(kept))
     return Worker(r, s)
 

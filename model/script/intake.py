@@ -38,12 +38,8 @@ class Intake:
     """Sensors whose tuples are admitted or refused."""
 
     def __init__(self, config: ScriptConfig, rules: Rules, sensors: Iterable[str]) -> None:
-        clusters: dict[str, Cluster] = {}
-        self.clocks: dict[str, Clock] = {}
+        self.clocks = {sensor: Clock(Cluster(config.cluster)) for sensor in sensors}
         """Everything that changes, by sensor."""
-        for sensor in sensors:
-            cluster = clusters.setdefault(rules.cluster_of(sensor), Cluster(config.cluster))
-            self.clocks[sensor] = Clock(cluster)
         self._rules = rules
         self._lateness_us = config.lateness_us
         self._watermark = config.watermark
@@ -70,15 +66,12 @@ class Intake:
         self.raise_to(sensor, floor_us)
         clock = self.clocks[sensor]
         if stamp_us < clock.watermark_us:
-            if self._rules.enters_late:
-                self._advance(clock, stamp_us)
-            self._return(clock, stamp_us, floor_us)
+            self._advance(clock, stamp_us)
             return REASON_LATE
         if source_id in clock.ids:
             return REDELIVERED
         clock.ids[source_id] = stamp_us
         self._advance(clock, stamp_us)
-        self._return(clock, stamp_us, floor_us)
         return None
 
     def forget(self) -> None:
@@ -88,11 +81,6 @@ class Intake:
                 kept = {each: at for each, at in clock.ids.items() if at >= clock.watermark_us}
                 clock.ids = kept
 
-    def _return(self, clock: Clock, stamp_us: int, floor_us: int) -> None:
-        """Let a planted bug take back the floor of a sensor that has returned."""
-        if floor_us and not self._rules.keeps_floor:
-            clock.watermark_us = max(0, stamp_us - (self._lateness_us or 0))
-
     def _advance(self, clock: Clock, stamp_us: int) -> None:
         lateness_us = self._lateness_us
         if lateness_us is None:
@@ -100,10 +88,7 @@ class Intake:
         if self._watermark != "fixed":
             self._follow(clock, stamp_us, lateness_us)
             return
-        reached_us = stamp_us - lateness_us
-        for each in (clock,) if self._rules.is_per_sensor else self.clocks.values():
-            if reached_us > each.watermark_us:
-                each.watermark_us = reached_us
+        clock.watermark_us = max(clock.watermark_us, stamp_us - lateness_us)
 
     def _follow(self, clock: Clock, stamp_us: int, most_us: int) -> None:
         """Enter an arrival into the cluster, and move the watermark."""

@@ -5,9 +5,7 @@ Source: docs/script.md, sections 4, 5 and 8.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
-from model.vocabulary import Event
 from model.vocabulary.script.config import MILLISECOND_US
 from model.vocabulary.script.tree import Expression
 
@@ -22,22 +20,10 @@ class Rules:
     """Return the stamp of a window's result, by the end of the window."""
     is_atomic: bool = True
     """Whether all updates of a stamp are applied before an operation is computed."""
-    is_per_sensor: bool = True
-    """Whether a tuple is late by the progress of its own sensor alone."""
-    enters_late: bool = True
-    """Whether late arrivals enter the cluster of their sensor, too."""
-    cluster_of: Callable[[str], str] = lambda sensor: sensor
-    """Return the name of the cluster that a sensor's arrivals enter."""
     watermark_us: Callable[[int, int], int] = max
     """Return the next watermark, from the one before and the latest event time less the wait."""
     follows_silence: bool = True
     """Whether the watermark of an idle sensor follows the other sensors."""
-    moment_us: Callable[[Event], int] = attrgetter("arrival_us")
-    """Return the time of an arrival by the clock that measures silence."""
-    hears_unasked: bool = True
-    """Whether arrivals of sensors that nobody asks for move that clock, too."""
-    keeps_floor: bool = True
-    """Whether a watermark that silence has moved stays there when the sensor returns."""
     is_charged: bool = True
     """Whether a component adds its load to the worker that gets it."""
 

@@ -25,8 +25,6 @@ class Silences:
     def __init__(self, config: ScriptConfig, rules: Rules) -> None:
         self._idle_after_us = config.idle_after_us if rules.follows_silence else None
         self._lateness_us = config.lateness_us or 0
-        self._asked_for = config.asked_for
-        self._rules = rules
         self._now_us: int | None = None
         """Largest arrival time so far; ``None`` before the first arrival."""
         self._first_us = 0
@@ -40,9 +38,7 @@ class Silences:
         """Take the next arrival of the stream, whatever its sensor."""
         if self._idle_after_us is None or not isfinite(event.value):
             return
-        if not self._rules.hears_unasked and event.key not in self._asked_for:
-            return
-        moment_us = self._rules.moment_us(event)
+        moment_us = event.arrival_us
         if self._now_us is None:
             self._now_us = self._first_us = moment_us
         self._now_us = max(self._now_us, moment_us)

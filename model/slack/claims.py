@@ -21,7 +21,14 @@ from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Cleared, Correlation, Late, Result
 from model.windows import claims
 from model.windows.accounts import PLACES
-from model.windows.claims import claim, count_incomplete_windows, every_row, is_flushed
+from model.windows.claims import (
+    LACKING,
+    claim,
+    count_incomplete_windows,
+    every_row,
+    has_incomplete_windows,
+    is_flushed,
+)
 from model.windows.exactness_claims import (
     corrections_do_not_wait,
     exactness_claim,
@@ -49,12 +56,6 @@ def _judged_with_a_negative_value(evidence: Evidence) -> int:
     judged = {(each.task, each.start_us, each.key) for each in _steps(evidence, Judged)}
     return sum(any(arrived.value < 0 for arrived in windows.get(each, ())) for each in judged)
 
-
-def _has_incomplete_windows(truth: Truth) -> bool:
-    return count_incomplete_windows(truth) > 0
-
-
-LACKING = "windows with a rejected row"
 
 CASES: Mapping[str, Callable[[Evidence], int]] = {
     "late pairs": lambda seen: sum(map(len, seen.observed.late.values())),
@@ -88,7 +89,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         exactness_claim("each pair once"),
         exactness_claim("one writer"),
         exactness_claim("final answers are the latest"),
-        exactness_claim("exact means all rows", LACKING, _has_incomplete_windows),
+        exactness_claim("exact means all rows", LACKING, has_incomplete_windows),
         claim(
             "corrections do not wait",
             corrections_do_not_wait,

@@ -20,9 +20,9 @@ from model.slack.evidence import Observation, Truth
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Late, Result
+from model.windows.aggregates import as_written
 from model.windows.claims import Findings, name_of
 from model.windows.evidence import WindowId
-from model.windows.query import as_written
 
 TOLERANCE = 1e-9
 

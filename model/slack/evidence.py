@@ -6,10 +6,9 @@ Rules of this file:
 """
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import TypeAlias
 
-from model.vocabulary import Event, SlackConfig, Trace, Workload
+from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import Progress
 from model.windows import evidence
 
@@ -28,17 +27,9 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
 def truth_of(workload: Workload) -> Truth:
     """Compute the truth of a workload. Raise ``ValueError`` for an impossible configuration."""
     config = SlackConfig.from_json(workload.config)
-    return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
+    return evidence.truth_of(workload, config)
 
 
 def observe_trace(truth: Truth, trace: Trace) -> Observation:
     """Arrange a trace by window."""
     return evidence.arrange(truth, trace, trace.of(Progress))
-
-
-def is_rejected(config: SlackConfig, event: Event) -> bool:
-    """Return whether docs/slack.md, section 2, step 1, rejects an arrival."""
-    return not isfinite(event.value) or (
-        config.max_future_us is not None
-        and event.event_time_us > event.arrival_us + config.max_future_us
-    )

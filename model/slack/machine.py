@@ -19,9 +19,9 @@ from model.slack.requirement import WindowFacts, cv_squared_of
 from model.slack.rules import RULES, Coverage, Factor, Rules
 from model.vocabulary import Event, SlackConfig, Step
 from model.vocabulary.slack import Judged, Progress
-from model.windows.machine import WindowTask
+from model.windows.machine import SavedStream, WindowTask
 from model.windows.pipeline import WindowModel
-from model.windows.state import BEFORE_TIME_US, ByWindow, SavedWindows
+from model.windows.state import ByWindow
 
 # ---------------------------------------------------------------------------------------- state
 
@@ -50,17 +50,13 @@ class Counts:
 class TaskState(NamedTuple):
     """Everything a task remembers, as one value: the content of a checkpoint."""
 
-    t_max_us: int = BEFORE_TIME_US
-    wm_us: int = BEFORE_TIME_US
+    stream: SavedStream = SavedStream()
     max_delay_us: int = 0
     slack_us: int = 0
     factor: Factor = Factor()
     judged: int = 0
-    moments: tuple[int, float, float] = (0, 0.0, 0.0)
-    """Count, sum and sum of squares of the accepted values."""
-    accepted: tuple[tuple[int, int], ...] = ()
-    """(identity, event time), sorted."""
-    open_windows: SavedWindows = ()
+    moments: tuple[float, float] = (0.0, 0.0)
+    """Sum and sum of squares of the accepted values."""
     unjudged: tuple[tuple[int, str, int, int, tuple[float, ...], tuple[float, ...], bool], ...] = ()
     """(window index, key, n_rcv, n_late, values received, values late, whether one of the values is
     negative), everything sorted."""
@@ -98,8 +94,8 @@ class Task(WindowTask[SlackConfig]):
 
     def restore(self, state: TaskState) -> None:
         """Forget everything and continue from ``state``."""
-        n_accepted, self.total, self.squares = state.moments
-        self.restore_stream(state, n_accepted)
+        self.restore_stream(state.stream)
+        self.total, self.squares = state.moments
         self.max_delay_us = state.max_delay_us
         self.slack_us = state.slack_us
         self.factor = state.factor
@@ -129,15 +125,12 @@ class Task(WindowTask[SlackConfig]):
             for index, key, counts in self.unjudged.entries()
         )
         return TaskState(
-            t_max_us=self.t_max_us,
-            wm_us=self.wm_us,
+            stream=self.save_stream(),
             max_delay_us=self.max_delay_us,
             slack_us=self.slack_us,
             factor=self.factor,
             judged=self.judged,
-            moments=(self.n_accepted, self.total, self.squares),
-            accepted=tuple(sorted(self.accepted.items())),
-            open_windows=self.open.save(),
+            moments=(self.total, self.squares),
             unjudged=tuple(sorted(unjudged)),
         )
 

@@ -130,12 +130,12 @@ class Transitions:
         left = list(state.deliveries_left)
         left[number] -= 1
         saved = task.state()
-        alarms = {WENT_BACK} if saved.wm_us < state.task.wm_us else ()
+        alarms = {WENT_BACK} if saved.stream.wm_us < state.task.stream.wm_us else ()
         after = state._replace(
             deliveries_left=tuple(left),
             is_flushed=state.is_flushed and saved == state.task,
             task=saved,
-            emitted=emit(self.scope, saved, state.emitted, steps, is_first, alarms),
+            emitted=emit(self.scope, saved.stream, state.emitted, steps, is_first, alarms),
         )
         return _with_store(after, store)
 
@@ -151,7 +151,7 @@ class Transitions:
             task=saved,
             is_flushed=True,
             flushes_left=state.flushes_left - (not everything_came),
-            emitted=emit(self.scope, saved, state.emitted, steps),
+            emitted=emit(self.scope, saved.stream, state.emitted, steps),
         )
         after = _with_store(after, store)
         return self._without_controller(after) if self.scope.any_slack else after
@@ -163,11 +163,11 @@ class Transitions:
     def _end_of_batch(self, state: State) -> Iterator[tuple[Action, State]]:
         config = self.scope.config
         store = Store(state.answers, state.pending)
-        reason = due(config, store, 0, state.task.wm_us, state.is_flushed, self.rules)
+        reason = due(config, store, 0, state.task.stream.wm_us, state.is_flushed, self.rules)
         if reason is not None:
             # The order of arrival is not part of the state, so correlations are undefined here.
             history = History(config)
-            for source_id, _ in state.task.accepted:
+            for source_id, _ in state.task.stream.accepted:
                 history.add(self.events[source_id])
             made = plan(config, store, history, 0, state.corrections + 1, reason, scored(config))
             yield Action(END_OF_BATCH), state._replace(plan=made)

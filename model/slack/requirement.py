@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from model.slack import subsets
 from model.slack.subsets import Floats
 from model.vocabulary import SlackConfig
-from model.windows.query import as_written
+from model.windows.aggregates import as_written
 
 # ---------------------------------------------------------------------------------- which rule
 

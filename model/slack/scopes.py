@@ -94,7 +94,7 @@ def _crashed_half_way(scope: Scope, state: State) -> bool:
 
 
 def _has_known_redelivery(scope: Scope, state: State) -> bool:
-    n_accepted, _, _ = state.task.moments
+    n_accepted = state.task.stream.n_accepted
     return sum(scope.deliveries - left for left in state.deliveries_left) > n_accepted
 
 
@@ -111,12 +111,12 @@ def _guards_of(scope: Scope) -> Iterator[StateClaim[State]]:
     """Yield the cases that must occur, because the scope would test nothing without them."""
     yield from (
         sometimes(LATE, lambda state: bool(state.emitted.late)),
-        sometimes(MIXED, lambda state: is_mixed(scope, state.task, state.emitted)),
+        sometimes(MIXED, lambda state: is_mixed(scope, state.task.stream, state.emitted)),
         sometimes(SEVERAL, lambda state: state.plan is not None and len(state.plan.answers) > 1),
         sometimes(HALF_WAY, lambda state: _crashed_half_way(scope, state)),
         sometimes(BESIDE, _is_beside),
         sometimes(OVER, lambda state: _is_over(scope, state)),
-        sometimes(SLACK, lambda state: state.task.wm_us < state.task.t_max_us),
+        sometimes(SLACK, lambda state: state.task.stream.wm_us < state.task.stream.t_max_us),
         reachable(AGED, lambda state: state.plan is not None and state.plan.reason == "age"),
     )
     if scope.deliveries > 1:
@@ -147,7 +147,7 @@ def _answer_claims(scope: Scope, guards: tuple[str, ...]) -> tuple[StateClaim[St
         ),
         always(
             "each pair once",
-            lambda state: not any(miscounted_windows(scope, state.task, state.emitted)),
+            lambda state: not any(miscounted_windows(scope, state.task.stream, state.emitted)),
             guards=guards,
             explain=lambda state: _explain_miscounted(scope, state),
         ),
@@ -158,7 +158,8 @@ def _answer_claims(scope: Scope, guards: tuple[str, ...]) -> tuple[StateClaim[St
         always(
             "exact in the end",
             lambda state: (
-                not _is_over(scope, state) or _answers(state) == right_sums(scope, state.task)
+                not _is_over(scope, state)
+                or _answers(state) == right_sums(scope, state.task.stream)
             ),
             guards=(*guards, OVER),
             explain=lambda state: _explain_end(scope, state),
@@ -193,8 +194,8 @@ def _wrong(scope: Scope, state: State) -> Iterator[Window]:
     """Yield closed windows with a wrong current answer and without a pending pair."""
     answers = _answers(state)
     owed = {pair.window for pair in state.pending}
-    for window, right in right_sums(scope, state.task).items():
-        is_settled = scope.is_closed(window, state.task) and window not in owed
+    for window, right in right_sums(scope, state.task.stream).items():
+        is_settled = scope.is_closed(window, state.task.stream) and window not in owed
         if is_settled and answers.get(window) != right:
             yield window
 
@@ -211,7 +212,7 @@ def _tuples_in(total: int) -> str:
 def _explain_wrong(scope: Scope, state: State) -> str:
     window = min(_wrong(scope, state))
     answer = _answers(state).get(window)
-    right = right_sums(scope, state.task)[window]
+    right = right_sums(scope, state.task.stream)[window]
     return (
         f"The closed window {scope.name_of(window)} holds {_tuples_in(right)}, a sum of {right}; "
         f"its answer is {'missing' if answer is None else f'{answer:g}'} and nothing of it "
@@ -221,10 +222,10 @@ def _explain_wrong(scope: Scope, state: State) -> str:
 
 def _explain_miscounted(scope: Scope, state: State) -> str:
     emitted = state.emitted
-    window = min(miscounted_windows(scope, state.task, emitted))
+    window = min(miscounted_windows(scope, state.task.stream, emitted))
     late = [pair.source_id for pair in emitted.late if pair.window == window]
     in_time = dict(emitted.results).get(window)
-    held = _tuples_in(right_sums(scope, state.task)[window])
+    held = _tuples_in(right_sums(scope, state.task.stream)[window])
     return (
         f"The closed window {scope.name_of(window)} holds {held}; "
         f"the stream counted {'nothing' if in_time is None else f'a sum of {in_time:g}'}, late "
@@ -233,7 +234,7 @@ def _explain_miscounted(scope: Scope, state: State) -> str:
 
 
 def _explain_end(scope: Scope, state: State) -> str:
-    right, answers = right_sums(scope, state.task), _answers(state)
+    right, answers = right_sums(scope, state.task.stream), _answers(state)
     wrong = min(w for w in right.keys() | answers.keys() if right.get(w) != answers.get(w))
     return (
         f"The answer of {scope.name_of(wrong)} is {answers.get(wrong, 'missing')}, right is "
@@ -253,9 +254,9 @@ def describe_action(scope: Scope, action: Action) -> str:
 
 def describe_state(scope: Scope, state: State) -> str:
     """Return a phrase for a state."""
-    if not state.task.accepted:
+    if not state.task.stream.accepted:
         return "nothing has arrived"
-    parts = [f"the watermark is {state.task.wm_us}"]
+    parts = [f"the watermark is {state.task.stream.wm_us}"]
     for window, answer in state.answers:
         parts.append(f"{scope.name_of(window)} = {answer.value:g} (revision {answer.revision})")
     if state.pending:

@@ -21,7 +21,14 @@ from model.vocabulary.windows import Cleared, Late, Rejected, Revision
 from model.watermark.evidence import Moment, Observation, Truth, moments_of, observe_trace, truth_of
 from model.windows import claims
 from model.windows.accounts import PLACES
-from model.windows.claims import Findings, claim, count_incomplete_windows, every_row
+from model.windows.claims import (
+    LACKING,
+    Findings,
+    claim,
+    count_incomplete_windows,
+    every_row,
+    has_incomplete_windows,
+)
 from model.windows.exactness_claims import corrections_do_not_wait, exactness_claim
 
 STORMY = Fraction(1, 5)
@@ -71,12 +78,6 @@ def _stormy_arrivals(evidence: Evidence) -> int:
     return sum(each.n > 1 and each.disorder >= STORMY for moments in by_task for each in moments)
 
 
-def _has_incomplete_windows(truth: Truth) -> bool:
-    return count_incomplete_windows(truth) > 0
-
-
-LACKING = "windows with a rejected row"
-
 CASES: Mapping[str, Callable[[Evidence], int]] = {
     "insertions": lambda seen: len(seen.observed.trace.of(Inserted)),
     "stormy arrivals": _stormy_arrivals,
@@ -110,7 +111,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         exactness_claim("each pair once"),
         exactness_claim("one writer"),
         exactness_claim("final answers are the latest"),
-        exactness_claim("exact means all rows", LACKING, _has_incomplete_windows),
+        exactness_claim("exact means all rows", LACKING, has_incomplete_windows),
         exactness_claim("eventual exactness", "corrections", _is_corrected_to_the_end),
         exactness_claim("nothing owed after the flush", "corrections", _is_corrected_to_the_end),
         exactness_claim("wrong answers are pending", "corrections", _is_corrected),

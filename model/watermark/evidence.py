@@ -8,10 +8,9 @@ Rules of this file:
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import isfinite
 from typing import NamedTuple, TypeAlias
 
-from model.vocabulary import Event, Trace, WatermarkConfig, Workload
+from model.vocabulary import Trace, WatermarkConfig, Workload
 from model.vocabulary.watermark import Clock, Inserted
 from model.windows import evidence
 
@@ -30,7 +29,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
 def truth_of(workload: Workload) -> Truth:
     """Compute the truth of a workload. Raise ``ValueError`` for an impossible configuration."""
     config = WatermarkConfig.from_json(workload.config)
-    return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
+    return evidence.truth_of(workload, config)
 
 
 def observe_trace(truth: Truth, trace: Trace) -> Observation:
@@ -46,14 +45,6 @@ def observe_trace(truth: Truth, trace: Trace) -> Observation:
             for each in inserted
         )
     return evidence.arrange(truth, trace, clocks)
-
-
-def is_rejected(config: WatermarkConfig, event: Event) -> bool:
-    """Return whether docs/watermark.md, section 3, step 1, rejects an arrival."""
-    limit_us = config.max_future_us
-    return not isfinite(event.value) or (
-        limit_us is not None and event.event_time_us > event.arrival_us + limit_us
-    )
 
 
 # ------------------------------------------------------------------------------------ arrivals

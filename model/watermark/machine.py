@@ -18,9 +18,8 @@ from model.watermark.rules import RULES, Rules
 from model.watermark.upstream import upstreams_of
 from model.windows.cluster import Cluster
 from model.windows.correction import Scorer, score_nothing
-from model.windows.machine import WindowTask
+from model.windows.machine import SavedStream, WindowTask
 from model.windows.pipeline import WindowModel
-from model.windows.state import BEFORE_TIME_US, SavedWindows
 from model.windows.upstream import Insertion
 
 # ---------------------------------------------------------------------------------------- state
@@ -29,15 +28,10 @@ from model.windows.upstream import Insertion
 class TaskState(NamedTuple):
     """Everything a task remembers, as one value: the content of a checkpoint."""
 
-    t_max_us: int = BEFORE_TIME_US
-    wm_us: int = BEFORE_TIME_US
+    stream: SavedStream = SavedStream()
     wait_us: int = 0
-    n_accepted: int = 0
     cluster_us: tuple[int, ...] = ()
     """Event times of the micro-cluster, in order of arrival."""
-    accepted: tuple[tuple[int, int], ...] = ()
-    """(identity, event time), sorted."""
-    open_windows: SavedWindows = ()
 
 
 # -------------------------------------------------------------------------------------- actions
@@ -58,21 +52,13 @@ class Task(WindowTask[WatermarkConfig]):
 
     def restore(self, state: TaskState) -> None:
         """Forget everything and continue from ``state``."""
-        self.restore_stream(state, state.n_accepted)
+        self.restore_stream(state.stream)
         self.wait_us = state.wait_us
         self.cluster = Cluster(self.config.k, state.cluster_us)
 
     def state(self) -> TaskState:
         """Return everything the task remembers, for :meth:`restore`."""
-        return TaskState(
-            t_max_us=self.t_max_us,
-            wm_us=self.wm_us,
-            wait_us=self.wait_us,
-            n_accepted=self.n_accepted,
-            cluster_us=tuple(self.cluster.times_us),
-            accepted=tuple(sorted(self.accepted.items())),
-            open_windows=self.open.save(),
-        )
+        return TaskState(self.save_stream(), self.wait_us, tuple(self.cluster.times_us))
 
     def arrive(self, event: Event, batch: int) -> list[Step]:
         """Take one arrival; return the steps it causes, in order."""

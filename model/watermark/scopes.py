@@ -165,10 +165,10 @@ class Transitions:
             recorded.wm_us,
             recorded.t_max_us,
         )
-        alarms = {WENT_BACK} if task.wm_us < state.task.wm_us else set()
+        alarms = {WENT_BACK} if task.wm_us < state.task.stream.wm_us else set()
         if state.clock is not None and _waits_less_for_more(state.clock, clock):
             alarms.add(LESS_FOR_MORE)
-        emitted = emit(self.scope, after.task, state.emitted, steps, is_first, alarms)
+        emitted = emit(self.scope, after.task.stream, state.emitted, steps, is_first, alarms)
         return after._replace(is_flushed=False, in_batch=True, clock=clock, emitted=emitted)
 
     def _end_batch(self, state: State) -> State:
@@ -185,7 +185,7 @@ class Transitions:
             is_flushed=True,
             was_flushed=True,
             flushes_left=state.flushes_left - (not everything_came),
-            emitted=emit(self.scope, saved, state.emitted, steps),
+            emitted=emit(self.scope, saved.stream, state.emitted, steps),
         )
 
 
@@ -222,26 +222,26 @@ def _is_held(state: State) -> bool:
 
 def _is_early(scope: Scope, state: State) -> bool:
     """Return whether a window is closed that a fixed watermark would have left open."""
-    fixed_wm_us = state.task.t_max_us - scope.config.max_wait_us
+    fixed_wm_us = state.task.stream.t_max_us - scope.config.max_wait_us
     return not state.was_flushed and any(
         window.start_us + scope.config.size_us > fixed_wm_us for window, _ in state.emitted.results
     )
 
 
 def _is_over(scope: Scope, state: State) -> bool:
-    is_done = state.is_flushed and not state.task.open_windows
+    is_done = state.is_flushed and not state.task.stream.open_windows
     return is_done and scope.everything_came(state.deliveries_left)
 
 
 def _has_forgotten(state: State) -> bool:
-    return state.task.n_accepted > len(state.task.accepted)
+    return state.task.stream.n_accepted > len(state.task.stream.accepted)
 
 
 def _guards_of(scope: Scope) -> Iterator[StateClaim[State]]:
     """Yield the cases that must occur, because the scope would test nothing without them."""
     yield from (
         sometimes(LATE, lambda state: bool(state.emitted.late)),
-        sometimes(MIXED, lambda state: is_mixed(scope, state.task, state.emitted)),
+        sometimes(MIXED, lambda state: is_mixed(scope, state.task.stream, state.emitted)),
         sometimes(CALM, lambda state: _disorder(state) == 0),
         sometimes(STORM, lambda state: _is_storm(scope, state)),
         sometimes(HELD, _is_held),
@@ -265,7 +265,7 @@ def _promises_of(scope: Scope) -> tuple[StateClaim[State], ...]:
     return (
         always(
             "each pair once",
-            lambda state: not any(miscounted_windows(scope, state.task, state.emitted)),
+            lambda state: not any(miscounted_windows(scope, state.task.stream, state.emitted)),
             guards=guards,
             explain=lambda state: _explain_miscounted(scope, state),
         ),
@@ -278,7 +278,7 @@ def _promises_of(scope: Scope) -> tuple[StateClaim[State], ...]:
 
 
 def _explain_miscounted(scope: Scope, state: State) -> str:
-    window = min(miscounted_windows(scope, state.task, state.emitted))
+    window = min(miscounted_windows(scope, state.task.stream, state.emitted))
     return f"window [{window.start_us}, ...) is miscounted"
 
 
@@ -296,7 +296,7 @@ def describe_state(scope: Scope, state: State) -> str:
     if clock is None:
         return "nothing has arrived"
     disorder = f"{clock.inv} of {clock.pairs} pairs are out of order"
-    parts = [f"{disorder}, the wait is {clock.wait_us}, the watermark {state.task.wm_us}"]
+    parts = [f"{disorder}, the wait is {clock.wait_us}, the watermark {state.task.stream.wm_us}"]
     parts += [f"{scope.name_of(window)} = {value:g}" for window, value in emitted.results]
     parts += [f"#{pair.source_id} late for {scope.name_of(pair.window)}" for pair in emitted.late]
     return ", ".join(parts)

@@ -11,7 +11,7 @@ from model.vocabulary.watermark import Inserted, Passing
 from model.watermark.rules import Rules
 from model.windows.cluster import Cluster
 from model.windows.state import BEFORE_TIME_US
-from model.windows.upstream import Insertion, Passed
+from model.windows.upstream import Insertion, Passed, Upstream
 
 
 class _Operator:
@@ -96,6 +96,6 @@ class Upstreams:
         return idle_after_us is not None and arrived_us - last_us > idle_after_us
 
 
-def upstreams_of(config: WatermarkConfig, rules: Rules) -> Upstreams | None:
+def upstreams_of(config: WatermarkConfig, rules: Rules) -> Upstream | None:
     """Return the upstream operators of a query; None if its tasks have watermarks of their own."""
-    return Upstreams(config, rules) if config.upstreams else None
+    return Upstreams(config, rules).arrive if config.upstreams else None

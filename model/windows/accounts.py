@@ -13,16 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from model.checking.accounts import NOBODY, Accounts, CountedAnswer, Place, settle
 from model.vocabulary import task_of
-from model.vocabulary.windows import Rejected
+from model.vocabulary.windows import Rejected, WindowQuery
 from model.windows.evidence import Observation, Tick, Truth, WindowId
-from model.windows.query import Query
 
 PLACES = tuple([place for place in Place if place is not Place.SHED])
 """Places that rows of a windowed query have."""
 
 
 def accounts_of(
-    truth: Truth[Query], observed: Observation[Tick], name_of: Callable[[WindowId], str]
+    truth: Truth[WindowQuery], observed: Observation[Tick], name_of: Callable[[WindowId], str]
 ) -> Accounts:
     """Return the accounts of a trace; ``name_of`` names a window in sentences."""
     waiting = _Waiting(truth, observed)
@@ -33,7 +32,7 @@ def accounts_of(
     return settle(truth.workload.arrivals, placed, answers)
 
 
-def _refused(truth: Truth[Query], observed: Observation[Tick]) -> Iterator[tuple[int, Place]]:
+def _refused(truth: Truth[WindowQuery], observed: Observation[Tick]) -> Iterator[tuple[int, Place]]:
     """Yield refused rows, but not those that were refused in another micro-batch than theirs."""
     batches = enumerate(truth.workload.batches())
     batch_of = {event.seq: batch for batch, arrivals in batches for event in arrivals}
@@ -45,7 +44,7 @@ def _refused(truth: Truth[Query], observed: Observation[Tick]) -> Iterator[tuple
 class _Waiting:
     """Rows that wait for first answers, or are in them, by window."""
 
-    def __init__(self, truth: Truth[Query], observed: Observation[Tick]) -> None:
+    def __init__(self, truth: Truth[WindowQuery], observed: Observation[Tick]) -> None:
         self._truth, self._observed = truth, observed
         self._rows: dict[WindowId, list[int]] = {}
         self._unsure: Counter[WindowId] = Counter()

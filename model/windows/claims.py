@@ -14,12 +14,11 @@ from typing import Generic, TypeVar
 from model.checking.accounts import Accounts, row_claim
 from model.checking.claims import Claim, Outcome, Verdict
 from model.vocabulary.trace import kind_of
-from model.vocabulary.windows import Cleared, Late, Rejected, Result, Revision
+from model.vocabulary.windows import Cleared, Late, Rejected, Result, Revision, WindowQuery
 from model.windows.accounts import accounts_of
 from model.windows.evidence import Observation, Tick, Truth, WindowId
-from model.windows.query import Query
 
-QueryT = TypeVar("QueryT", bound=Query)
+QueryT = TypeVar("QueryT", bound=WindowQuery)
 TickT = TypeVar("TickT", bound=Tick)
 
 SHOWN_TUPLES = 8
@@ -99,14 +98,14 @@ class Findings:
             self.witness = witness
 
 
-def name_of(truth: Truth[Query], window: WindowId) -> str:
+def name_of(truth: Truth[WindowQuery], window: WindowId) -> str:
     """Return a readable name of a window."""
     task, start_us, key = window
     of_key = f", key {key!r}" if truth.config.keyed else ""
     return f"window [{start_us}, {truth.end_us(window)}) of task {task}{of_key}"
 
 
-def tuples_of(truth: Truth[Query], window: WindowId) -> str:
+def tuples_of(truth: Truth[WindowQuery], window: WindowId) -> str:
     """Return the distinct tuples of a window, in a sentence."""
     found = truth.windows.get(window, ())
     if not found:
@@ -123,12 +122,20 @@ def tuples_of(truth: Truth[Query], window: WindowId) -> str:
 # --------------------------------------------------------------------------------------- claims
 
 
-def is_flushed(truth: Truth[Query]) -> bool:
+def is_flushed(truth: Truth[WindowQuery]) -> bool:
     """Return whether the stream is flushed at the end."""
     return truth.flush
 
 
-def count_incomplete_windows(truth: Truth[Query]) -> int:
+LACKING = "windows with a rejected row"
+
+
+def has_incomplete_windows(truth: Truth[WindowQuery]) -> bool:
+    """Return whether a window with an answer lacks a row that was rejected."""
+    return count_incomplete_windows(truth) > 0
+
+
+def count_incomplete_windows(truth: Truth[WindowQuery]) -> int:
     """Return the number of windows with an answer that lack a row that was rejected."""
     return sum(window in truth.windows for window in truth.incomplete)
 

@@ -14,8 +14,8 @@ Rules of this file:
 from collections.abc import Callable, Sequence
 
 from model.vocabulary import Event, Step
-from model.vocabulary.windows import Cleared, Correction, Correlation, Revision
-from model.windows.query import Query, aggregate_of
+from model.vocabulary.windows import Cleared, Correction, Correlation, Revision, WindowQuery
+from model.windows.aggregates import aggregate_of
 from model.windows.rules import AS_SPECIFIED, CorrectionRules
 from model.windows.state import Answer, History, Plan, Scores, Store
 
@@ -28,7 +28,7 @@ def score_nothing(_start_us: int, _tuples: Sequence[Event]) -> None:
 
 
 def due(
-    config: Query,
+    config: WindowQuery,
     store: Store,
     task: int,
     wm_us: int,
@@ -43,7 +43,7 @@ def due(
 
 
 def plan(
-    config: Query,
+    config: WindowQuery,
     store: Store,
     history: History,
     task: int,

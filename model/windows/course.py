@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, islice
 from typing import NamedTuple
 
+from model.vocabulary.windows import WindowQuery
 from model.windows.evidence import AcceptedTuple, Observation, Tick, Truth, WindowId
-from model.windows.query import Query
 
 SOME = 1_000
 """Largest number of readings of an ambiguous redelivery that are tried."""
@@ -51,7 +51,9 @@ def current(observed: Observation[Tick], window: WindowId, batch: int) -> Curren
     return results[-1] if results else None
 
 
-def is_right(truth: Truth[Query], answer: CurrentAnswer | None, values: Sequence[float]) -> bool:
+def is_right(
+    truth: Truth[WindowQuery], answer: CurrentAnswer | None, values: Sequence[float]
+) -> bool:
     """Return whether an answer is that of all these values; without values there is none."""
     if answer is None or not values:
         return answer is None and not values
@@ -59,7 +61,7 @@ def is_right(truth: Truth[Query], answer: CurrentAnswer | None, values: Sequence
 
 
 def in_time(
-    truth: Truth[Query], observed: Observation[Tick], window: WindowId, n_rcv: int
+    truth: Truth[WindowQuery], observed: Observation[Tick], window: WindowId, n_rcv: int
 ) -> Iterable[Sequence[float]]:
     """Return every possible list of the values that were not late for the window.
 

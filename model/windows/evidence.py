@@ -9,22 +9,23 @@ Rules of this file:
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, fsum, isfinite
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Trace, Workload, task_of
-from model.vocabulary.windows import Cleared, Late, Result, Revision
-from model.windows.query import Query
+from model.vocabulary.slack import Progress
+from model.vocabulary.watermark import Clock
+from model.vocabulary.windows import Cleared, Late, Result, Revision, WindowQuery
 
 WindowId = tuple[int, int, str]
 """(task, start_us, key)"""
 
 
-QueryT = TypeVar("QueryT", bound=Query)
-QueryT_co = TypeVar("QueryT_co", bound=Query, covariant=True)
+QueryT = TypeVar("QueryT", bound=WindowQuery)
+QueryT_co = TypeVar("QueryT_co", bound=WindowQuery, covariant=True)
 
 
 IDENTITY: Mapping[str, tuple[str, ...]] = {
@@ -102,9 +103,15 @@ class Truth(Generic[QueryT_co]):
         return abs(answer - right) <= 1e-9 * scale
 
 
-def truth_of(
-    workload: Workload, config: QueryT, is_rejected: Callable[[Event], bool]
-) -> Truth[QueryT]:
+def _is_rejected(config: WindowQuery, event: Event) -> bool:
+    """Return whether docs/slack.md, section 2, step 1, rejects an arrival."""
+    limit_us = config.max_future_us
+    return not isfinite(event.value) or (
+        limit_us is not None and event.event_time_us > event.arrival_us + limit_us
+    )
+
+
+def truth_of(workload: Workload, config: QueryT) -> Truth[QueryT]:
     """Count windows, deliveries and delays of the arrivals that are not rejected."""
     spec = config.windows
     windows: dict[WindowId, list[AcceptedTuple]] = {}
@@ -123,7 +130,7 @@ def truth_of(
             task, ts_us = tasks[event.key], event.event_time_us
             key = event.key if config.keyed else ""
             held = [(task, spec.start_us(index), key) for index in spec.indices(ts_us)]
-            if is_rejected(event):
+            if _is_rejected(config, event):
                 incomplete.update(held)
                 continue
             clocks[task] = max(clocks.get(task, ts_us), ts_us)
@@ -166,30 +173,8 @@ def has_exact_sums(values: Sequence[float]) -> bool:
 # ------------------------------------------------------------------------------------- observed
 
 
-class Tick(Protocol):
-    """A step that shows the clock of a task."""
-
-    @property
-    def task(self) -> int:
-        """The task."""
-        ...
-
-    @property
-    def batch(self) -> int:
-        """The batch in which the clock was recorded."""
-        ...
-
-    @property
-    def t_max_us(self) -> int:
-        """The largest event time accepted so far."""
-        ...
-
-    @property
-    def wm_us(self) -> int:
-        """The watermark."""
-        ...
-
-
+Tick: TypeAlias = Progress | Clock
+"""A step that shows the clock of a task."""
 TickT_co = TypeVar("TickT_co", bound=Tick, covariant=True)
 
 
@@ -218,7 +203,9 @@ class Observation(Generic[TickT_co]):
         )
 
 
-def arrange(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Observation[TickT_co]:
+def arrange(
+    truth: Truth[WindowQuery], trace: Trace, ticks: Sequence[TickT_co]
+) -> Observation[TickT_co]:
     """Arrange a trace by window; ``ticks`` are its steps that show a clock, in their order."""
     results: dict[WindowId, list[Result]] = {}
     for result in trace.of(Result):
@@ -240,7 +227,9 @@ def arrange(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Obs
     return Observation(trace, results, revisions, late, cleared, clocks, closed)
 
 
-def _closed_by_wm(truth: Truth[Query], clocks: Mapping[int, Sequence[Tick]]) -> dict[WindowId, int]:
+def _closed_by_wm(
+    truth: Truth[WindowQuery], clocks: Mapping[int, Sequence[Tick]]
+) -> dict[WindowId, int]:
     """Return the batch at whose end each non-empty window was closed by watermark or flush."""
     wm_us = {task: [tick.wm_us for tick in clock] for task, clock in clocks.items()}
     closed: dict[WindowId, int] = {}

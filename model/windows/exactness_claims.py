@@ -13,19 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from model.checking.claims import Claim
-from model.vocabulary.windows import Cleared, Final, Late, Result, Revision
+from model.vocabulary.windows import Cleared, Final, Late, Result, Revision, WindowQuery
 from model.windows.claims import Evidence, Findings, QueryT, TickT, claim, name_of, tuples_of
 from model.windows.course import CurrentAnswer, changes, current, in_time, is_right
 from model.windows.evidence import Observation, Tick, Truth, WindowId
-from model.windows.query import Query
 
-Check: TypeAlias = Callable[[Truth[Query], Observation[Tick], Findings], None]
+Check: TypeAlias = Callable[[Truth[WindowQuery], Observation[Tick], Findings], None]
 
 # ------------------------------------------------------------------------- promise 1: in the end
 
 
 def eventual_exactness(
-    truth: Truth[Query], observed: Observation[Tick], findings: Findings
+    truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
 ) -> None:
     """Check that the final answers are those of all distinct accepted tuples, and no others."""
     finals: dict[WindowId, CurrentAnswer] = {}
@@ -61,7 +60,9 @@ def eventual_exactness(
         )
 
 
-def nothing_owed(truth: Truth[Query], observed: Observation[Tick], findings: Findings) -> None:
+def nothing_owed(
+    truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
+) -> None:
     """Check that every late pair was cleared in its batch or later, and no other pair was."""
     for late in observed.trace.of(Late):
         if observed.is_pending(late[:3], late.source_id, truth.batches):
@@ -85,7 +86,7 @@ def nothing_owed(truth: Truth[Query], observed: Observation[Tick], findings: Fin
 
 
 def wrong_answers_are_pending(
-    truth: Truth[Query], observed: Observation[Tick], findings: Findings
+    truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
 ) -> None:
     """Check that a closed window whose current answer is wrong has a pending pair."""
     has_late_and_flush = truth.flush and observed.late
@@ -119,7 +120,9 @@ def wrong_answers_are_pending(
             break
 
 
-def each_pair_once(truth: Truth[Query], observed: Observation[Tick], findings: Findings) -> None:
+def each_pair_once(
+    truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
+) -> None:
     """Check that the stream's answer holds exactly the tuples not late for the window."""
     for window in observed.closed:
         results = observed.results.get(window, ())
@@ -143,7 +146,7 @@ def each_pair_once(truth: Truth[Query], observed: Observation[Tick], findings: F
         )
 
 
-def one_writer(truth: Truth[Query], observed: Observation[Tick], findings: Findings) -> None:
+def one_writer(truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings) -> None:
     """Check that the stream answers once, before any late pair, and that revisions count from 1."""
     for window, results in observed.results.items():
         if len(results) > 1:
@@ -174,7 +177,7 @@ def one_writer(truth: Truth[Query], observed: Observation[Tick], findings: Findi
 
 
 def final_answers_are_the_latest(
-    truth: Truth[Query], observed: Observation[Tick], findings: Findings
+    truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
 ) -> None:
     """Check that a final answer is the latest one, and exact only if no pair of it is pending."""
     last_batch = truth.batches
@@ -206,7 +209,7 @@ def final_answers_are_the_latest(
 
 
 def exact_means_all_rows(
-    truth: Truth[Query], observed: Observation[Tick], findings: Findings
+    truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
 ) -> None:
     """Check that an answer is exact if and only if it lacks no pending pair and no rejected row."""
     knows_pending = observed.cleared or not observed.revisions
@@ -231,7 +234,7 @@ def exact_means_all_rows(
 
 
 def corrections_do_not_wait(
-    truth: Truth[Query], observed: Observation[Tick], findings: Findings
+    truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
 ) -> None:
     """Check that pairs which a task owes at a batch end span <= Gamma and are <= max_age old."""
     config = truth.config

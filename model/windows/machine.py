@@ -8,62 +8,39 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from model.vocabulary import Event, Step
-from model.vocabulary.windows import Late, Rejected, Result
-from model.windows.query import Query, aggregate_of
-from model.windows.rules import WindowRules
-from model.windows.state import OpenWindows, SavedWindows, Values
+from model.vocabulary.windows import Late, Rejected, Result, WindowQuery
+from model.windows.aggregates import aggregate_of
+from model.windows.rules import Stream, WindowRules
+from model.windows.state import BEFORE_TIME_US, OpenWindows, SavedWindows, Values
 from model.windows.upstream import Insertion
 
-QueryT = TypeVar("QueryT", bound=Query)
+QueryT = TypeVar("QueryT", bound=WindowQuery)
 
 
-class SavedTask(Protocol):
+class SavedStream(NamedTuple):
     """The part of a saved task that all rooms share."""
 
-    @property
-    def t_max_us(self) -> int:
-        """The largest event time accepted so far."""
-        ...
-
-    @property
-    def wm_us(self) -> int:
-        """The watermark."""
-        ...
-
-    @property
-    def accepted(self) -> tuple[tuple[int, int], ...]:
-        """(identity, event time), sorted."""
-        ...
-
-    @property
-    def open_windows(self) -> SavedWindows:
-        """Values of the open windows."""
-        ...
+    t_max_us: int = BEFORE_TIME_US
+    wm_us: int = BEFORE_TIME_US
+    n_accepted: int = 0
+    accepted: tuple[tuple[int, int], ...] = ()
+    """(identity, event time), sorted."""
+    open_windows: SavedWindows = ()
 
 
-class WindowTask(Generic[QueryT]):
+class WindowTask(Stream, Generic[QueryT]):
     """Clock, accepted identities and open windows of one task.
 
     A room decides how the watermark moves; this part refuses, closes and routes. Batches are
     numbers that are only written into steps.
     """
 
-    __slots__ = (
-        "_aggregate",
-        "accepted",
-        "config",
-        "first_open",
-        "n_accepted",
-        "number",
-        "open",
-        "rules",
-        "t_max_us",
-        "windows",
-        "wm_us",
-    )
+    __slots__ = ("_aggregate", "n_accepted", "number", "open", "rules")
+
+    config: QueryT
 
     def __init__(self, config: QueryT, number: int, rules: WindowRules[QueryT]) -> None:
         self.config = config
@@ -72,14 +49,29 @@ class WindowTask(Generic[QueryT]):
         self.windows = config.windows
         self._aggregate = aggregate_of(config)
 
-    def restore_stream(self, saved: SavedTask, n_accepted: int) -> None:
-        """Forget everything and continue from ``saved``."""
-        self.t_max_us = saved.t_max_us
-        self.wm_us = saved.wm_us
-        self.n_accepted = n_accepted
-        self.accepted = dict(saved.accepted)
-        self.open = OpenWindows(saved.open_windows)
+    def restore_stream(self, saved: SavedStream) -> None:
+        """Forget everything that all rooms share and continue from ``saved``."""
+        self.t_max_us, self.wm_us, self.n_accepted, accepted, open_windows = saved
+        self.accepted = dict(accepted)
+        self.open = OpenWindows(open_windows)
         self.first_open = self.rules.first_open(self.windows, self.wm_us)
+
+    def save_stream(self) -> SavedStream:
+        """Return what all rooms share, for :meth:`restore_stream`."""
+        accepted = tuple(sorted(self.accepted.items()))
+        return SavedStream(self.t_max_us, self.wm_us, self.n_accepted, accepted, self.open.save())
+
+    def arrive(self, event: Event, batch: int) -> list[Step]:
+        """Take one arrival; return the steps it causes, in order."""
+        raise NotImplementedError
+
+    def flush(self, batch: int) -> list[Step]:
+        """Close every window; return the steps."""
+        raise NotImplementedError
+
+    def end_batch(self, batch: int, is_flush: bool, /) -> Sequence[Step]:
+        """Return the steps recorded after a batch with an accepted arrival, or after a flush."""
+        raise NotImplementedError
 
     def refuse(self, event: Event, batch: int) -> list[Step] | None:
         """Return the steps of an arrival that is not accepted; None if it is accepted."""

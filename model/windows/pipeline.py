@@ -12,12 +12,12 @@ Rules of this file:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from model.vocabulary import Event, Step, System, Trace, Workload, task_of
-from model.vocabulary.windows import Rejected
+from model.vocabulary.windows import Rejected, WindowQuery
 from model.windows.correction import Scorer, advance, due, plan
-from model.windows.query import Query
+from model.windows.machine import WindowTask
 from model.windows.rules import CorrectionRules
 from model.windows.state import History, Plan, Store, Window
 from model.windows.upstream import Insertion, Upstream
@@ -25,33 +25,8 @@ from model.windows.upstream import Insertion, Upstream
 PRODUCER = "model"
 
 
-class AnyTask(Protocol):
-    """One task of the stream side."""
-
-    number: int
-    n_accepted: int
-    """Number of arrivals accepted so far."""
-    wm_us: int
-
-    def arrive(self, event: Event, batch: int) -> list[Step]:
-        """Take one arrival; return the steps it causes, in order."""
-        ...
-
-    def insert(self, insertion: Insertion, batch: int) -> list[Step]:
-        """Take a watermark from upstream; return the steps it causes, in order."""
-        ...
-
-    def flush(self, batch: int) -> list[Step]:
-        """Close every window; return the steps."""
-        ...
-
-    def end_batch(self, batch: int, is_flush: bool) -> Sequence[Step]:
-        """Return the steps recorded after a batch with an accepted arrival, or after a flush."""
-        ...
-
-
-QueryT = TypeVar("QueryT", bound=Query)
-TaskT = TypeVar("TaskT", bound=AnyTask)
+QueryT = TypeVar("QueryT", bound=WindowQuery)
+TaskT = TypeVar("TaskT", bound=WindowTask[Any])
 RulesT = TypeVar("RulesT", bound=CorrectionRules)
 
 
@@ -66,7 +41,7 @@ class TaskPipeline(Generic[TaskT]):
 
     def __init__(
         self,
-        config: Query,
+        config: WindowQuery,
         task: TaskT,
         rules: CorrectionRules,
         scored: Scorer | None,
@@ -198,7 +173,7 @@ def _run(
     for number, arrivals in enumerate(batches):
         for event in arrivals:
             if upstream is not None:
-                passed = upstream.arrive(event, number)
+                passed = upstream(event, number)
                 steps += passed.steps
                 if passed.insertion is not None:
                     for task in tasks:

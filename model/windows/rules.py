@@ -7,17 +7,16 @@ Rules of this file:
   replaced.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from model.vocabulary import Event, WindowSpec
-from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE
-from model.windows.query import Query
+from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE, WindowQuery
 from model.windows.state import Pair, Pending
 
-QueryT = TypeVar("QueryT", bound=Query)
+QueryT = TypeVar("QueryT", bound=WindowQuery)
 
 # ------------------------------------------------------------------------------------ the stream
 
@@ -35,41 +34,23 @@ OPEN = Place(joins=True, is_late=False)
 LATE = Place(joins=False, is_late=True)
 
 
-class Stream(Protocol):
+class Stream:
     """The part of a task that decisions may read."""
 
-    @property
-    def config(self) -> Query:
-        """The query of the task."""
-        ...
+    __slots__ = ("accepted", "config", "first_open", "t_max_us", "windows", "wm_us")
 
-    @property
-    def windows(self) -> WindowSpec:
-        """The windows of the query."""
-        ...
-
-    @property
-    def accepted(self) -> Mapping[int, int]:
-        """Event time of each accepted identity."""
-        ...
-
-    @property
-    def t_max_us(self) -> int:
-        """The largest event time accepted so far."""
-        ...
-
-    @property
-    def wm_us(self) -> int:
-        """The watermark."""
-        ...
-
-    @property
-    def first_open(self) -> int:
-        """Index of the first window that is not closed."""
-        ...
+    config: WindowQuery
+    windows: WindowSpec
+    accepted: dict[int, int]
+    """Event time of each accepted identity."""
+    t_max_us: int
+    """The largest event time accepted so far."""
+    wm_us: int
+    first_open: int
+    """Index of the first window that is not closed."""
 
 
-def reject(config: Query, event: Event) -> str | None:
+def reject(config: WindowQuery, event: Event) -> str | None:
     """Return why an arrival is rejected; None if it takes part."""
     if not isfinite(event.value):
         return REASON_NOT_FINITE
@@ -107,7 +88,7 @@ def flush_wm_us(task: Stream) -> int:
 # ----------------------------------------------------------------------------------- corrections
 
 
-def trigger(config: Query, pending: Pending, wm_us: int, is_flush: bool) -> str | None:
+def trigger(config: WindowQuery, pending: Pending, wm_us: int, is_flush: bool) -> str | None:
     """Return why a task with pending pairs is corrected at the end of a batch; None if it waits."""
     if is_flush:
         return "flush"
@@ -123,7 +104,7 @@ def covered(planned: Collection[Pair], _all_pending: Collection[Pair]) -> Collec
     return planned
 
 
-def incomplete(config: Query, event: Event) -> Sequence[int]:
+def incomplete(config: WindowQuery, event: Event) -> Sequence[int]:
     """Return the starts of the windows that lack a rejected arrival, and so are never exact."""
     spec = config.windows
     return [spec.start_us(index) for index in spec.indices(event.event_time_us)]
@@ -136,11 +117,11 @@ def incomplete(config: Query, event: Event) -> Sequence[int]:
 class CorrectionRules:
     """The decisions about corrections and exactness."""
 
-    trigger: Callable[[Query, Pending, int, bool], str | None] = trigger
+    trigger: Callable[[WindowQuery, Pending, int, bool], str | None] = trigger
     covered: Callable[[Collection[Pair], Collection[Pair]], Collection[Pair]] = covered
     clears_first: bool = False
     """Whether a correction clears pairs before the answers for them are written."""
-    incomplete: Callable[[Query, Event], Sequence[int]] = incomplete
+    incomplete: Callable[[WindowQuery, Event], Sequence[int]] = incomplete
 
 
 AS_SPECIFIED = CorrectionRules()

@@ -15,12 +15,11 @@ from model.checking.explorer import Exploration, Machine, StateClaim, always
 from model.checking.explorer import explore as search
 from model.checking.variants import Variant
 from model.vocabulary import Event, Step
-from model.vocabulary.windows import Late, Result
-from model.windows.machine import SavedTask
-from model.windows.query import Query
+from model.vocabulary.windows import Late, Result, WindowQuery
+from model.windows.machine import SavedStream
 from model.windows.state import Pair, Window
 
-QueryT_co = TypeVar("QueryT_co", bound=Query, covariant=True)
+QueryT_co = TypeVar("QueryT_co", bound=WindowQuery, covariant=True)
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)
@@ -56,7 +55,7 @@ class WindowScope(Generic[QueryT_co]):
         """Return whether every tuple was delivered at least once."""
         return all(left < self.deliveries for left in deliveries_left)
 
-    def is_closed(self, window: Window, task: SavedTask) -> bool:
+    def is_closed(self, window: Window, task: SavedStream) -> bool:
         """Return whether the watermark has reached the end of the window."""
         return window.start_us + self.config.size_us <= task.wm_us
 
@@ -85,8 +84,8 @@ WENT_BACK = "the watermark went back"
 
 
 def emit(
-    scope: WindowScope[Query],
-    task: SavedTask,
+    scope: WindowScope[WindowQuery],
+    task: SavedStream,
     emitted: Emissions,
     steps: Iterable[Step],
     is_first: bool = True,
@@ -122,7 +121,7 @@ OVER = "everything is over"
 FORGOTTEN = "a forgotten tuple is delivered again"
 
 
-def right_sums(scope: WindowScope[Query], task: SavedTask) -> dict[Window, int]:
+def right_sums(scope: WindowScope[WindowQuery], task: SavedStream) -> dict[Window, int]:
     """Return the sum of the accepted tuples of every window that has one."""
     right: dict[Window, int] = {}
     size_us, slide_us = scope.config.size_us, scope.config.slide_us
@@ -135,7 +134,7 @@ def right_sums(scope: WindowScope[Query], task: SavedTask) -> dict[Window, int]:
 
 
 def miscounted_windows(
-    scope: WindowScope[Query], task: SavedTask, emitted: Emissions
+    scope: WindowScope[WindowQuery], task: SavedStream, emitted: Emissions
 ) -> Iterator[Window]:
     """Yield closed windows whose first answer and late pairs are not all tuples, each once."""
     counted = {window: int(value) for window, value in emitted.results}
@@ -146,7 +145,7 @@ def miscounted_windows(
             yield window
 
 
-def is_mixed(scope: WindowScope[Query], task: SavedTask, emitted: Emissions) -> bool:
+def is_mixed(scope: WindowScope[WindowQuery], task: SavedStream, emitted: Emissions) -> bool:
     """Return whether a tuple was late for one of its windows and in time for another."""
     late = [pair.source_id for pair in emitted.late]
     return any(

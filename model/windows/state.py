@@ -13,8 +13,7 @@ from operator import itemgetter
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Step
-from model.vocabulary.windows import Final, Late, Result
-from model.windows.query import Query
+from model.vocabulary.windows import Final, Late, Result, WindowQuery
 
 T = TypeVar("T")
 
@@ -162,7 +161,7 @@ class History:
 
     __slots__ = ("_buckets", "_identities", "_is_keyed", "_windows")
 
-    def __init__(self, config: Query) -> None:
+    def __init__(self, config: WindowQuery) -> None:
         self._windows = config.windows
         self._is_keyed = config.keyed
         self._identities: set[int] = set()

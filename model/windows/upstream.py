@@ -3,7 +3,8 @@
 A room that has such operators gives :class:`model.windows.pipeline.WindowModel` an ``Upstream``.
 """
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 from model.vocabulary import Event, Step
 
@@ -24,9 +25,5 @@ class Passed(NamedTuple):
     """Watermark that the tasks receive before the arrival; None if nothing is inserted."""
 
 
-class Upstream(Protocol):
-    """The operators before the windows, together."""
-
-    def arrive(self, event: Event, batch: int) -> Passed:
-        """Take one arrival before its task does."""
-        ...
+Upstream: TypeAlias = Callable[[Event, int], Passed]
+"""The operators before the windows: they take an arrival and its batch before the task does."""

@@ -5,7 +5,7 @@ from math import nan
 
 from model.vocabulary import Event, WindowSpec, Workload
 from model.vocabulary.settings import JsonObject
-from model.windows.query import Query
+from model.vocabulary.windows import WindowQuery
 from model.windows.rules import LATE, Place, Stream, route
 from model.windows.state import Pending
 
@@ -39,14 +39,14 @@ def without_running_maximum(_before_us: int, now_us: int) -> int:
     return now_us
 
 
-def without_age(config: Query, pending: Pending, _wm_us: int, is_flush: bool) -> str | None:
+def without_age(config: WindowQuery, pending: Pending, _wm_us: int, is_flush: bool) -> str | None:
     """Ignore the age of pending pairs."""
     if is_flush:
         return "flush"
     return "gamma" if pending.newest_us - pending.oldest_us > config.gamma_us else None
 
 
-def lacks_nothing(_config: Query, _event: Event) -> Sequence[int]:
+def lacks_nothing(_config: WindowQuery, _event: Event) -> Sequence[int]:
     """Treat a window as complete although an arrival of it was rejected."""
     return ()
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import Event, SlackConfig
-from model.windows.query import aggregate_of
+from model.windows.aggregates import aggregate_of
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.sweep.measurable import TENTH, Figures

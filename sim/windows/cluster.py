@@ -26,9 +26,8 @@ import simpy
 
 from model.vocabulary import Event, Fault, Step, Trace, task_of
 from model.vocabulary.settings import require
-from model.vocabulary.windows import Cleared, Correction, Revision
+from model.vocabulary.windows import Cleared, Correction, Revision, WindowQuery
 from model.windows.pipeline import distinct
-from model.windows.query import Query
 from model.windows.upstream import Insertion, Passed, Upstream
 from sim.kernel.link import Link
 from sim.kernel.plain import plain
@@ -141,7 +140,7 @@ class WindowCluster(Generic[QueryT]):
         env: simpy.Environment,
         seeds: Seeds,
         plan: Plan,
-        query: Query,
+        query: WindowQuery,
         machines: Sequence[WindowMachine],
         upstream: Upstream | None = None,
     ) -> None:
@@ -168,7 +167,7 @@ class WindowCluster(Generic[QueryT]):
     def arrive(self, event: Event) -> None:
         """Send an arrival to its task, and before it all tasks the watermark that is due."""
         if self._upstream is not None:
-            self._pass(self._upstream.arrive(event, self.batches))
+            self._pass(self._upstream(event, self.batches))
         task = self.tasks[self._task_of(event.key)]
         task.send(_Item(event, self.batches, next(self._work_us)))
 

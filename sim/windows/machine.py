@@ -7,15 +7,16 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Step
 from model.vocabulary.windows import Final
-from model.windows.pipeline import AnyTask, TaskPipeline
+from model.windows.machine import WindowTask
+from model.windows.pipeline import TaskPipeline
 from model.windows.state import BEFORE_TIME_US
 from model.windows.upstream import Insertion
 
-TaskT = TypeVar("TaskT", bound=AnyTask)
+TaskT = TypeVar("TaskT", bound=WindowTask[Any])
 QueryT = TypeVar("QueryT")
 
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from model.vocabulary import Event, Step
 from model.vocabulary.trace import StepT
-from model.vocabulary.windows import Cleared, Late, Result
-from model.windows.query import Query, aggregate_of
+from model.vocabulary.windows import Cleared, Late, Result, WindowQuery
+from model.windows.aggregates import aggregate_of
 from model.windows.state import Window
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import AnyArray, FloatArray
@@ -71,7 +71,7 @@ class FinishedRun:
     def __init__(self, cluster: WindowCluster[QueryT], arrived: Arrived) -> None:
         self.cluster = cluster
         self.arrived = arrived
-        self.query: Query = cluster.query
+        self.query: WindowQuery = cluster.query
         self.keys = self._numbered(arrived.events)
         """Number of each key, by first appearance."""
         self.tasks = [self._task(number) for number in range(len(cluster.tasks))]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from model.windows.query import Query
+from model.vocabulary.windows import WindowQuery
 from model.windows.upstream import Upstream
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary
@@ -15,7 +15,7 @@ from sim.windows.figures import series_of, summary_of
 from sim.windows.machine import MachineOf
 from sim.windows.observations import FinishedRun, Observations, observe
 
-QueryT = TypeVar("QueryT", bound=Query)
+QueryT = TypeVar("QueryT", bound=WindowQuery)
 
 
 class WindowWords(NamedTuple, Generic[QueryT]):

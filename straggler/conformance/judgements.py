@@ -19,7 +19,7 @@ from model.vocabulary import SlackConfig, Trace, Workload, task_of
 from model.vocabulary.grouping import Route
 from model.vocabulary.join import Match
 from model.vocabulary.windows import Final, Late
-from model.windows.query import aggregate_of
+from model.windows.aggregates import aggregate_of
 from straggler.judging.judge import broken_sentences, compare_traces
 from straggler.judging.levels import Scope
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from model.grouping.candidates import numbered_hash
 from model.grouping.rules import RULES, Learnt, first_table, rebalance
 from model.grouping.state import (
     Count,
+    Summary,
     Table,
     count_keys,
+    counters,
     floor_of,
     merge_summaries,
 )
@@ -124,6 +127,26 @@ def test_a_key_that_comes_back_may_have_been_there_as_often_as_the_least() -> No
 
 def test_of_equal_counts_the_smaller_code_point_stays() -> None:
     assert list(merge_summaries({}, 0, count_keys("zéab"), 0, 3)) == ["a", "b", "z"]
+
+
+@given(
+    senders=st.lists(st.lists(st.text("abcdefg", max_size=6), max_size=4), min_size=1, max_size=3)
+)
+def test_merged_summaries_bound_the_true_frequencies(senders: list[list[str]]) -> None:
+    config = GroupingConfig(2, theta=0.5)
+    summaries: list[Summary] = []
+    for batches in senders:
+        summaries.append({})
+        for keys in batches:
+            summaries[-1] = rules.enter_batch(config, RULES, summaries[-1], keys)
+    merged = rules.merge_all(config, RULES, summaries)
+    counted, k = Counter("".join(chain(*senders))), counters(config)
+    n = counted.total()
+    assert all(each.counted - each.error <= counted[key] for key, each in merged.items())
+    assert all(counted[key] <= each.counted for key, each in merged.items())
+    assert all(each.error * k <= n for each in merged.values())
+    assert {key for key, f in counted.items() if f * k > n} <= set(merged)
+    assert sum(each.counted for each in merged.values()) <= n
 
 
 # ------------------------------------------------------------------------------ windows and answers

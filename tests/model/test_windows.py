@@ -21,9 +21,9 @@ from model.vocabulary.windows import (
     Revision,
 )
 from model.watermark import run
+from model.windows.aggregates import aggregate_of, as_written, quantile
 from model.windows.cluster import READINGS, Cluster, wait_us
 from model.windows.correction import advance, due, plan
-from model.windows.query import aggregate_of, as_written, quantile
 from model.windows.state import History, Plan, Store
 from tests.model.arrivals import stream_of
 

@@ -16,7 +16,7 @@ from model.script.meaning import Values
 from model.slack import rules as laws
 from model.slack.requirement import requirement_of
 from model.vocabulary import GroupingConfig, SlackConfig
-from model.windows.query import aggregate_of
+from model.windows.aggregates import aggregate_of
 from properties.oracles import promises
 from spark_impl.grouping import router
 from spark_impl.script import arithmetic

@@ -6,7 +6,6 @@ Claims about the balance of a router and the load of a chain judge other records
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import Any, TypeAlias
 
 from model.checking.accounts import EVERY_ROW
@@ -146,12 +145,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
     "grouping": {
         "every arrival goes to one instance": Planted(grouping.run, _without_odd_routes),
         "every tuple goes to a candidate of its key": "one_choice_twice",
-        "every tuple goes where its sender has sent the least work": "wrong_instance_charged",
-        "heavy keys are those of the window before": "floors_forgotten",
         "few instances a key": "heavy_drawn",
-        "partial aggregates are those of what the instances got": Planted(
-            grouping.Machine.results, lambda right, self: islice(right(self), 1, None)
-        ),
         "answers are those of all tuples": Planted(
             grouping.merge_aggregates, lambda right, parts, top: right([*parts][:1], top)
         ),

@@ -6,7 +6,6 @@ the claims on bytes (``test_join_load.py`` in ``tests/properties``).
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -15,7 +14,7 @@ from model.checking.claims import Outcome
 from model.grouping import balance_claims
 from model.grouping.balance_claims import LOWER, UPPER
 from model.grouping.machine import run as run_router
-from model.grouping.rules import RULES
+from model.grouping.rules import least
 from model.join import control
 from model.join.control import Watch
 from model.join.load_claims import (
@@ -65,8 +64,10 @@ def broken(trace: Trace) -> set[str]:
 
 
 def test_bad_balance_is_found() -> None:
-    first = replace(RULES, least=lambda candidates, _loads: candidates[0])
-    assert broken(run_router(CASE, first)) == {UPPER}
+    first = Planted(least, lambda _right, candidates, _loads: candidates[0])
+    with first.in_force():
+        trace = run_router(CASE)
+    assert broken(trace) == {UPPER}
 
 
 def test_lost_routes_are_less_work_than_candidates_allow() -> None:

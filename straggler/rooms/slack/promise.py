@@ -23,7 +23,7 @@ from model.checking.claims import Outcome
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Result
-from model.windows.query import as_written
+from model.windows.aggregates import as_written
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
 from sim.scenarios import INDEPENDENT, PROCESSES, SECOND_US
