@@ -50,6 +50,7 @@ arrival column its rows arrive in the order of the file. Room grouping needs no 
 """
 
 INTERRUPTED = "then interrupted"
+Chosen = list[tuple[Room, Case | SkippedInput]]
 
 
 def make_command(summary: str) -> Group:
@@ -123,7 +124,9 @@ def limits_of(args: Arguments, system: str, level: str) -> Limits:
 class Comparisons:
     """The comparisons that were asked for, and what has been judged so far."""
 
-    chosen: list[tuple[Room, Case | SkippedInput]]
+    chosen: Chosen
+    unread: list[Room] = field(default_factory=list)
+    """Rooms whose inputs are read when their turn comes, so that the first row is there soon."""
     judgements: list[Judgement] = field(default_factory=list)
     reports: list[list[str]] = field(default_factory=list)
     """A report on each broken comparison."""
@@ -138,9 +141,14 @@ class Comparisons:
         return [(room, case) for room, case in self.chosen if isinstance(case, Case)]
 
     @property
+    def total(self) -> int:
+        """Number of comparisons, counting one for each room that is unread."""
+        return len(self.cases) + len(self.unread)
+
+    @property
     def note(self) -> str:
         """Sentence on a result that is not complete; empty for a complete one."""
-        judged = f"{len(self.judgements)} of {counted(len(self.cases), 'comparison')}"
+        judged = f"{len(self.judgements)} of {counted(self.total, 'comparison')}"
         return f"Not complete: {judged} judged, {self.stopped}." if self.stopped else ""
 
 
@@ -156,19 +164,31 @@ def run(args: Arguments) -> int:
     refuse_streams(args, len(rooms))
     with render.progress() as progress:
         task = progress.add_task("reading inputs", total=None)
-        found = Comparisons(
-            [(each, case) for each in rooms for case in each.cases(_arguments(args, each), columns)]
-        )
+
+        def read(room: Room) -> Chosen:
+            return [(room, case) for case in room.cases(_arguments(args, room), columns)]
+
+        found = _begin(args, rooms, read)
         limits = limits_of(args, args.system, level)
         progress.update(task, description=f"starting {render.plain(args.system)}")
-        with open_system(args.system, args.master or _master(found.cases), limits) as system_of:
-            _judge_all(args, found, scopes, system_of, progress)
+        with open_system(args.system, args.master or _master(found), limits) as system_of:
+            _judge_all(args, found, read, scopes, system_of, progress)
+    found.judgements.sort(key=lambda judgement: judgement.room.position)
+    found.chosen.sort(key=lambda pair: pair[0].position)
     if found.judgements or not found.stopped:
         _print(args, found)
         _write(args, found)
     if found.stopped == INTERRUPTED:
         raise KeyboardInterrupt
     return render.EXIT_CODES[worst(judgement.outcome for judgement in found.judgements)]
+
+
+def _begin(args: Arguments, rooms: list[Room], read: Callable[[Room], Chosen]) -> Comparisons:
+    """Read the inputs of all rooms; of a quick comparison only those of the quickest room."""
+    if getattr(args, "is_quick", False):
+        first, *others = sorted(rooms, key=lambda room: room.quick_s)
+        return Comparisons(read(first), others)
+    return Comparisons([each for room in rooms for each in read(room)])
 
 
 def _refuse_options(args: Arguments) -> None:
@@ -196,31 +216,47 @@ def _arguments(args: Arguments, room: Room) -> Arguments:
     return Arguments(**{**vars(args), **chosen})
 
 
-def _master(cases: Sequence[tuple[Room, Case]]) -> str:
-    """Return a local master with the slots of the most demanding case."""
-    return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
+def _master(found: Comparisons) -> str:
+    """Return a local master with the slots of the most demanding case, or of an unread room."""
+    slots = [room.slots(case.workload) for room, case in found.cases]
+    return local_master(max([*slots, *(room.workers or 1 for room in found.unread)], default=1))
+
+
+def _due(
+    found: Comparisons, read: Callable[[Room], Chosen], progress: Progress
+) -> Iterator[tuple[Room, Case]]:
+    """Yield every case, and read those of an unread room when its turn comes."""
+    yield from found.cases
+    while found.unread:
+        room = found.unread[0]
+        progress.update(progress.task_ids[0], description=f"reading the input of {room.name}")
+        chosen = read(room)
+        del found.unread[0]
+        found.chosen += chosen
+        yield from Comparisons(chosen).cases
 
 
 def _judge_all(
     args: Arguments,
     found: Comparisons,
+    read: Callable[[Room], Chosen],
     scopes: Mapping[str, Scope],
     system_of: Callable[[Room], System],
     progress: Progress,
 ) -> None:
     """Judge every case until one is broken, if that stops the command, or until Ctrl-C."""
-    cases, (task,) = found.cases, progress.task_ids
-    progress.reset(task, total=len(cases))
+    (task,) = progress.task_ids
+    progress.reset(task, total=found.total)
     try:
-        for number, (room, case) in enumerate(cases, start=1):
+        for number, (room, case) in enumerate(_due(found, read, progress), start=1):
             judgement = _judge_one(args, found, scopes[room.name], case, system_of(room), progress)
             progress.advance(task)
-            if len(cases) > 1 and not progress.console.is_terminal:
+            if found.total > 1:
                 row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
-                line = f"{number} of {len(cases)}: {row} ({judgement.seconds:.1f} s)"
+                line = f"{number} of {found.total}: {row} ({judgement.seconds:.1f} s)"
                 render.print_lines(progress.console, [line])
             if judgement.outcome is Outcome.BROKEN and getattr(args, "stops", False):
-                found.stopped = "the last of them broken" if number < len(cases) else ""
+                found.stopped = "the last of them broken" if number < found.total else ""
                 return
     except (Exception, KeyboardInterrupt) as error:
         # A library may have turned the interrupt into an error of its own.
@@ -338,3 +374,5 @@ def _checks_of(found: Comparisons) -> Iterator[tuple[Room, Check]]:
         first, *_ = broken = judgement.broken or (render.reasons([judgement]),)
         text = "\n".join(broken)
         yield room, check_of(name, judgement.outcome, first, text, judgement.seconds)
+    for room in found.unread:
+        yield room, Check(room.quick, SKIPPED, found.note)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "diff": "compare the Spark pipeline, or your implementation, with the reference, on data",
-    "check": "judge a Structured Streaming job of yours, on drawn streams",
+    "check": "judge a Structured Streaming job of yours on small random streams with late rows",
     "workload": "write the input of a comparison, for systems in any language",
-    "judge": "judge what such a system has answered, without Spark and Java",
+    "judge": "judge the answers of a system in any language, from files, without Spark and Java",
     "explore": "explore every behaviour of a model in a small scope, and look for planted bugs",
     "sim": "simulate one timed run of a room: the cost of waiting, missing and correcting",
     "calibrate": "measure once what a cluster costs, for simulations of it",

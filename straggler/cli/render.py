@@ -136,7 +136,7 @@ class Steps(Progress):
 
 def progress(*more: ProgressColumn) -> Progress:
     """Return progress on standard error; on a terminal it is a bar that ends with ``more``."""
-    console = Output(stderr=True)
+    console = Output(stderr=True, highlight=False)
     return Steps(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20 if more else 40),  # so that 80 columns hold all of it

@@ -173,7 +173,14 @@ def two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
     def room(name: str) -> Room:
         source, arguments = Recording("few", "few", events), Arguments(batches=None, seed=0)
         case = make_case("slack", source, config, "a sum", arguments, batches=3)
-        return replace(find_room("slack"), name=name, cases=lambda *_: iter([case]))
+        place = ["east", "west"].index(name)
+        return replace(
+            find_room("slack"),
+            name=name,
+            cases=lambda *_: iter([case]),
+            position=place,
+            quick_s=-place,
+        )
 
     @contextmanager
     def open_system(*_: object) -> Iterator[Callable[[Room], System]]:
@@ -190,3 +197,14 @@ def test_the_first_broken_comparison_stops_the_others(straggler: Straggler) -> N
     assert (done.code, "\nwest" in done.out) == (1, False)
     note = "Not complete: 1 of 2 comparisons judged, the last of them broken."
     assert done.out.splitlines()[1] == note
+
+
+@pytest.mark.usefixtures("two_rooms")
+def test_a_quick_comparison_begins_with_the_quickest_room(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diff, "_arguments", lambda args, _room: args)
+    done = straggler("diff", "all", "--quick")
+    shown = [line for line in done.err.splitlines() if " of 2: " in line]
+    assert [line[:11] for line in shown] == ["1 of 2: wes", "2 of 2: eas"]
+    assert done.out.index("\neast") < done.out.index("\nwest")
