@@ -10,7 +10,6 @@ from straggler.jobs.plans import remarks
 from tests.house.repository import ROOT
 from tests.jobs.gallery import BROKEN, GALLERY, HOLDS, Entry
 from tests.jobs.guide import GUIDE
-from tests.jobs.variations import VARIATIONS
 
 PAGE = (ROOT / "docs" / "job-gallery.md").read_text(encoding="utf-8")
 ROWS_MAX = 5
@@ -43,10 +42,8 @@ NOTES = {
     "new_devices": [NO_TIMEOUT],
     "jumps": [NO_TIMEOUT],
     "minutes_without_a_timeout": [NO_TIMEOUT],
-    "estimate": ["approx_count_distinct() is an estimate, not an exact answer"],
 }
 """Jobs whose plan has something else to tell."""
-CASES = [(each.name, each) for each in (*GALLERY, *GUIDE)] + list(VARIATIONS.items())
 
 
 def plan_frame(spark: SparkSession, entry: Entry) -> DataFrame:
@@ -62,13 +59,13 @@ def plan_frame(spark: SparkSession, entry: Entry) -> DataFrame:
     return entry.job(**inputs) if len(inputs) > 1 else entry.job(*inputs.values())
 
 
-@pytest.mark.parametrize(("name", "entry"), CASES, ids=[name for name, _ in CASES])
+@pytest.mark.parametrize("entry", [*GALLERY, *GUIDE], ids=lambda each: each.name)
 def test_a_plan_proves_the_mistakes_of_some_jobs_and_tells_nothing_else(
-    spark: SparkSession, name: str, entry: Entry
+    spark: SparkSession, entry: Entry
 ) -> None:
     found = remarks(plan_frame(spark, entry), mode=entry.mode)
-    assert [each.sentence for each in found if each.is_broken] == PROVED.get(name, [])
-    assert [each.sentence for each in found if not each.is_broken] == NOTES.get(name, [])
+    assert [each.sentence for each in found if each.is_broken] == PROVED.get(entry.name, [])
+    assert [each.sentence for each in found if not each.is_broken] == NOTES.get(entry.name, [])
 
 
 @pytest.mark.long
@@ -81,15 +78,6 @@ def test_a_job_of_the_gallery_or_of_sparks_guide_gets_its_verdict(
     assert str(report.outcome) == entry.verdict, f"{entry.reason}\n{report}"
     if entry.verdict == BROKEN and entry.name not in PROVED:
         assert any(f"has {n} rows" in "\n".join(report.table) for n in range(1, ROWS_MAX + 1))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", VARIATIONS)
-@pytest.mark.timeout(600)
-def test_a_variation_of_a_right_job_is_never_broken(spark: SparkSession, name: str) -> None:
-    entry = VARIATIONS[name]
-    report = judge_job(entry.job, spark, **entry.arguments, name=name)
-    assert str(report.outcome) != BROKEN, str(report)
 
 
 RIGHT = tuple(each for each in (*GALLERY, *GUIDE) if each.verdict == HOLDS)

@@ -78,6 +78,7 @@ CASES: dict[str, tuple[Callable[[DataFrame], DataFrame], str, Told]] = {
     "shuffled array": (chosen("shuffle(array(1, 2))"), "append", [UNDECIDED]),
     **{name: (chosen(f"{name}()"), "append", [UNDECIDED]) for name in MOMENTS},
     **{name: (of_windows(f"{name}(watts)"), "append", [NOTE]) for name in ARRIVALS},
+    "estimate": (of_windows("approx_count_distinct(watts)"), "append", [NOTE]),
     "answers without their window": (keyed("watts"), "update", [NOTE]),
     "answers with a part of their window": (keyed("window.start", "watts"), "update", []),
     "appended answers without their window": (keyed("watts"), "append", []),
