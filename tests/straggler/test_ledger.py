@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from spark_impl.runtime.provenance import open_history
 from spark_impl.runtime.storage import locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import KIND, TableWriter, create
-from straggler.pages.ledgers import _points
 from tests.straggler.command import Straggler, assert_refused
 
 REASON = "value is not a finite number"
@@ -92,14 +90,6 @@ def test_the_ledger_is_a_page_with_its_course(straggler: Straggler, store: Path)
     assert page.count("<svg") == 2
     assert "Accounted for: 1,509 of 1,510." in page
     assert not re.findall(r'(?:src|href)="(?!#)', page)
-
-
-def test_points_of_a_long_course_stand_for_several_micro_batches() -> None:
-    course = [(batch, Counter({"read": 1, "pending": (-1) ** batch})) for batch in range(401)]
-    points = _points(course)
-    assert [batch for batch, _ in points] == [*range(2, 401, 3), 400]
-    assert points[-1] == (400, {"read": 2, "pending": 0})
-    assert sum(rows["pending"] for _, rows in points) == 1
 
 
 def test_a_landing_has_no_course(straggler: Straggler, tmp_path: Path) -> None:
