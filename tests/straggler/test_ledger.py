@@ -101,9 +101,9 @@ def test_a_landing_has_no_course(straggler: Straggler, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_store_is_refused(straggler: Straggler, tmp_path: Path) -> None:
-    for _ in range(2):
-        assert_refused(straggler("ledger", "."), f"{tmp_path} is not the store of a query")
-        write_deltalake(tmp_path, pa.table({"a": [1]}), mode="overwrite")  # of another program
+    assert_refused(straggler("ledger", "."), f"{tmp_path} is not the store of a query")
+    write_deltalake(tmp_path / "other", pa.table({"a": [1]}))  # of another program
+    assert_refused(straggler("ledger", "other"), "other is not the store of a query")
     (tmp_path / "answers").mkdir()
     assert_refused(straggler("ledger", "."), "STORE '.' has no answers yet: no query has begun")
 
