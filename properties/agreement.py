@@ -1,7 +1,7 @@
 """Agreement of model, simulation and Spark's operators on one drawn case, and its claims."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import example
@@ -15,11 +15,7 @@ from sim.kernel.run import TimedRun
 from straggler.judging.judge import broken_sentences
 from straggler.rooms import find_room
 
-WhenFull = Literal["block", "drop"]
 TestT = TypeVar("TestT", bound=Callable[..., None])
-ConfigT = TypeVar("ConfigT")
-ValueT = TypeVar("ValueT")
-CaseT = TypeVar("CaseT")
 
 
 class Agreement:

@@ -21,13 +21,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE
+from model.vocabulary.windows import REASON_FUTURE
 from properties.oracles import cells as oracle
 from properties.oracles.cells import same
 from properties.promised import Reached, promised
-from spark_impl.grouping.store import REFUSED
-from spark_impl.grouping.tasks import Columns as RouterColumns
-from spark_impl.grouping.tasks import refused_rows
 from spark_impl.runtime import cells, numbering
 from spark_impl.runtime.columns import Chosen, Field, Reader, read_batches
 from spark_impl.runtime.histories import SOURCE_TEXT, history_schema
@@ -287,39 +284,6 @@ def _wrong_file(path: Path, drawn: Drawn, rows: Sequence[Row]) -> Iterator[str]:
         yield f"{due} are missing in {path.name}"
 
 
-# ------------------------------------------------------------------------------------ a router
-
-
-def wrong_router_list(drawn: Drawn, rows: Sequence[Row], reached: Reached) -> Iterator[str]:
-    """Yield how the list of a router differs from the rows without a finite number."""
-    kinds = {name: each.kind for name, each in drawn.items()}
-    is_number = pa.types.is_decimal(kinds["value"]) or pa.types.is_floating(kinds["value"])
-    if not is_number or kinds["key"] != pa.string() or pa.uint64() in kinds.values():
-        return  # no types of Spark
-    columns = array_of(drawn, rows)
-    key = columns.pop("key")
-    table = pa.table({**columns, "k": key, "n": range(len(rows))})
-    listed = refused_rows(table, RouterColumns("k", "n", "value"))
-    due = [
-        (seq, row)
-        for seq, row in enumerate(rows)
-        if not isfinite(nan if row.number is None else row.number)
-        and not isinstance(row.cells["value"], Decimal)
-    ]
-    reached.add({"rows that a router lists": len(due)})
-    named: dict[str, Any] = {
-        "seq": [seq for seq, _ in due],
-        "reason": [REASON_NOT_FINITE] * len(due),
-        "key": table.column("k").take([seq for seq, _ in due]).combine_chunks(),
-    }
-    for name in ("source_id", "event_time_us"):
-        whole = pa.types.is_integer(kinds[name])
-        named[name] = [row.cells[name] if whole else None for _, row in due]
-    expected = pa.table({name: named[name] for name in REFUSED.names}, REFUSED)
-    if not listed.equals(expected):
-        yield f"a router lists {listed}, due {expected}"
-
-
 # ------------------------------------------------------------------------------------ properties
 
 
@@ -346,7 +310,7 @@ CLASSES: Mapping[str, Callable[[Row, str], object]] = {
 """Cells of a row that readers get wrong, and what becomes of it; times have a unit."""
 
 
-@promised(*CLASSES, "rows that a router lists")
+@promised(*CLASSES)
 @given(drawn=tables())
 def test_every_cell_is_read_or_listed(
     reached: Reached, tmp_path_factory: pytest.TempPathFactory, drawn: Sequence[Drawn]
@@ -355,10 +319,7 @@ def test_every_cell_is_read_or_listed(
     for number, table in enumerate(drawn):
         limit_us = (None, DAY_US)[number % 2]
         rows = rows_of(table, limit_us)
-        wrong = [
-            *wrong_landing(table, rows, limit_us, folder),
-            *wrong_router_list(table, rows, reached),
-        ]
+        wrong = [*wrong_landing(table, rows, limit_us, folder)]
         if not str(table["event_time_us"].kind).startswith("timestamp[s"):  # no type of Parquet
             wrong += wrong_files(table, rows_of(table), folder)
         assert not wrong, f"{ {name: str(each.kind) for name, each in table.items()} }: {wrong[0]}"

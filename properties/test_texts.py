@@ -159,7 +159,7 @@ def test_a_limit_stops_what_is_above_it(
     with pytest.raises(InputProblem, match=f"{rows} of its {rows + others} rows are late"):
         ask()
     assert pq.read_table(folder / "_stopped" / "00000007.parquet").equals(listed)
-    for bad in (nan, inf, -1, -0.1, 1.5, True, "0.1"):
+    for bad in (nan, inf, -1, -0.1, 1.0, 1.5, True, "0.1"):
         with pytest.raises(InputProblem, match=f"^max_late is {bad!r}; it must be a share"):
             Limits(refused=1, late=bad)
 

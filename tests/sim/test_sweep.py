@@ -15,7 +15,7 @@ import pytest
 
 from model.checking.claims import Outcome
 from sim.grouping.settings import from_settings
-from sim.sweep.engine import Ended, JobFailed, JobFinished, Judged, Started, Sweep, as_record
+from sim.sweep.engine import Ended, JobFinished, Judged, Started, Sweep
 from sim.sweep.experiment import Experiment, Reproduction
 from sim.sweep.jobs import (
     ENDED,
@@ -136,22 +136,6 @@ def test_arrivals_are_shared_and_figures_are_the_same(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------------- failures
-
-
-def test_a_failed_run_is_reported_and_stops_no_other(tmp_path: Path) -> None:
-    fault = "pause worker-99 1 1"
-    broken = small(factors={"policy": ["shuffle", "tag"], "faults": ["none", fault]}, expect=[])
-    events, (results,) = swept(tmp_path, broken)
-    assert len([each for each in events if isinstance(each, JobFailed)]) == 4
-    assert results.rows == 4
-    assert results.outcome is Outcome.UNDETERMINED
-    first = results.failed[0]
-    assert first.error.startswith("target of pause is 'worker-99'; it must be one of ")
-    assert first.again.startswith("straggler sim grouping --seed 0 --set load=backlog --set ")
-    assert f"--set policy=shuffle --set 'faults={fault}'" in first.again
-    assert len(list((tmp_path / "runs").iterdir())) == 4
-    record = as_record(next(each for each in events if isinstance(each, JobFailed)))
-    assert record["runs"][0]["settings"]["faults"] == fault
 
 
 def test_the_worst_verdict_counts_and_only_when_all_are_met(tmp_path: Path) -> None:

@@ -113,19 +113,6 @@ def test_an_expectation_that_cannot_be_judged_is_refused(
     assert words in str(refused.value)
 
 
-def test_unreadable_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no.toml' cannot be read: No such file"):
-        find(str(tmp_path / "no.toml"))
-    for name, content in (("a", b"name = "), ("b", b"\xff"), ("c", b'name = "other"')):
-        path = tmp_path / f"{name}.toml"
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name}.toml'.*") as refused:
-            load(path)
-        assert "\n" not in str(refused.value)
-    with pytest.raises(ValueError, match=r"experiment is 'grouping-sped'.*did you mean"):
-        find("grouping-sped")
-
-
 # ------------------------------------------------------------------------------------ the catalogue
 
 

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,57 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import stable_hash
 from model.vocabulary.windows import REASON_FUTURE
 from spark_impl.runtime.cell_arrays import shown
-from spark_impl.runtime.cell_times import read_times
-from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
 from tests.harness.drivers import counts_of
-from tests.spark_impl.test_landing import SECOND, landing_of, rows
+from tests.spark_impl.test_landing import landing_of, rows
 
 MAY_1_US = 1_714_521_600_000_000
-
-
-@pytest.mark.parametrize(
-    ("number", "unit", "like"),
-    [
-        (MAY_1_US // 1_000, "s", "ms"),
-        (MAY_1_US, "s", "us"),
-        (MAY_1_US * 1_000, "s", "ns"),
-        (MAY_1_US, "ms", "us"),
-        (MAY_1_US * 1_000, "us", "ns"),
-    ],
-)
-def test_a_time_in_a_finer_unit_is_named(number: int, unit: str, like: str) -> None:
-    for cell in (number, str(number), f"{number}.5", Decimal(number)):
-        (reason,) = read_times(pa.array([cell]), unit).reason.to_pylist()
-        assert reason == f"lies outside of the years 1 to 9999 in {unit}; it looks like {like}"
-
-
-@pytest.mark.parametrize("form", [int, float, str, Decimal])
-def test_times_end_with_the_years_1_and_9999(form: Callable[[int], object]) -> None:
-    numbers = [-62_135_596_801, -62_135_596_800, 253_402_300_799, 253_402_300_800]
-    found = read_times(pa.array([form(each) for each in numbers]), "s").values.to_pylist()
-    assert found == [None, *(each * SECOND for each in numbers[1:3]), None]
-
-
-@pytest.mark.parametrize(
-    ("unit", "values", "exact"),
-    [
-        (
-            "s",
-            [955114177.3528835, -57936447452.25319, 84226242179.22504, 3.5e-6],
-            [955114177352883, -57936447452253189, 84226242179225037, 3],
-        ),
-        (
-            "ns",
-            [-9.897531298104007e18, 9.522590888958423e18, 2.2887771564609e17],
-            [-9897531298104007, 9522590888958423, 228877715646090],
-        ),
-    ],
-)
-def test_a_float_time_is_rounded_once(unit: str, values: list[float], exact: list[int]) -> None:
-    """Products of floats are rounded themselves: 1 us off now, 4 us in the year 5000."""
-    assert read_times(pa.array(values), unit).values.to_pylist() == exact
 
 
 FAR = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**40), 2**40))
@@ -158,20 +112,6 @@ def test_a_clock_that_runs_ahead_closes_no_window(land: Land, tmp_path: Path) ->
     ):
         with pytest.raises(InputProblem, match=sentence):
             land(table, "wrong", max_future=wrong)
-
-
-def test_typed_columns_are_converted(land: Land, tmp_path: Path) -> None:
-    typed = {
-        "t": pa.array([1_000, 2_000], pa.int64()),
-        "a": pa.array([3 * SECOND + 7] * 2, pa.timestamp("us", "UTC")),
-        "k": pa.array([b"a\xc3\xa9", b"\xff"]),
-        "v": pa.array([2, 3], pa.int32()),
-        "i": pa.array([9, 10], pa.int16()),
-    }
-    landing = land(pa.table(typed), time_unit="ms", arrival="a", source_id="i", key="k")
-    assert rows(tmp_path / "one", *COLUMNS) == [(0, 9, "aé", SECOND, 2.0, 3 * SECOND + 7)]
-    (bad,) = landing.rejected().collect()
-    assert (bad.column, bad.reason, bad.text) == ("k", "is not text in UTF-8", "ff")
 
 
 # ------------------------------------------------------------------------------ order of arrival

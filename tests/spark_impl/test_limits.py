@@ -1,7 +1,6 @@
 """Limits of refused, late and shed rows: over stores that are written by hand, and in a landing."""
 
 from collections.abc import Mapping
-from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from pyspark.sql import SparkSession
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import REASON_LATE, REASON_SHED, Equi
 from spark_impl.join.store import KINDS, REJECTED, open_store
-from spark_impl.runtime.accounts import Reading, ledger
+from spark_impl.runtime.accounts import Reading
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.queries import QueryProblem
@@ -44,39 +43,10 @@ class Store:
         draft.commit()
 
 
-@pytest.mark.parametrize("bad", [nan, inf, -1, -0.1, 1.0, 1.5, True, "x", "0.1", [1]])
-def test_a_limit_is_a_share_or_a_number(bad: object) -> None:
-    with pytest.raises(InputProblem) as refused:
-        Limits(refused=None, late=bad)
-    assert str(refused.value) == (
-        f"max_late is {bad!r}; it must be a share of each micro-batch below 1.0, such as 0.01, or"
-        " a whole number of rows of all micro-batches, such as 100"
-    )
-
-
 def test_a_query_that_corrects_late_rows_has_no_limit_of_them() -> None:
     with pytest.raises(InputProblem, match=r"^max_late is 5; it must be None, because late rows"):
         limits_of(True, 0.5, 5)
     limits_of(True, 0.5, None)
-
-
-@pytest.mark.parametrize("place", REASONS)
-def test_a_share_is_asked_of_each_micro_batch(tmp_path: Path, place: str) -> None:
-    """No float arithmetic decides: 29 of 100 rows are 0.29."""
-    store, limits = Store(tmp_path), Limits(**{place: 0.29})
-    store.commit(100, {place: 29}, limits)
-    others = dict.fromkeys(set(REASONS) - {place}, 40)
-    with pytest.raises(InputProblem) as stopped:
-        store.commit(100, {**others, place: 30}, limits)
-    file = tmp_path / "_stopped" / "00000001.parquet"
-    assert str(stopped.value) == (
-        f"{tmp_path} has not committed micro-batch 1: 30 of its 100 rows are {place}, and"
-        f" max_{place} is 0.29; {file} lists them"
-    )
-    listed = pq.ParquetFile(file).read()
-    assert listed.column("reason").to_pylist() == [REASONS[place]] * 30
-    assert ledger(tmp_path).read == 100
-    store.commit(100, others, limits)
 
 
 @pytest.mark.parametrize(("limit", "found"), [(0.1, ""), (5, ", 30 in all")])

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from model.vocabulary import Workload
 from straggler.conformance import trials
@@ -251,31 +250,3 @@ def test_an_engine_that_cannot_be_judged_does_not_keep_others_from_it(
     assert stored_promises(tmp_path) == ["windows-exact", "in-time"]
     assert_refused(judge(straggler, tmp_path, "fak"), "there is no engine 'fak'")
     assert_refused(judge(straggler, tmp_path, "--stored", "--workloads", "3"), "judges nothing")
-
-
-IN_TIME = '[[case]]\npromise = "in-time"\nhow = "?"\n'
-WRONG = (
-    '[[case]]\npromise = "windows"\nhow = "?"',
-    '[[case]]\npromise = "in-time"',
-    f"{IN_TIME}[case.stream]\nbatch = true",
-    f"{IN_TIME}[case.settings]\nkeyd = [true]",
-    '[[case]]\npromise = "balance"\nhow = "?"',
-    f"{IN_TIME}stream = 3",
-    f"{IN_TIME}[case.stream]\ntime_factor = 0",
-    "[finding]\n",
-    "[[case",
-)
-
-
-def test_a_wrong_description_of_an_engine_is_refused(
-    straggler: Straggler, tmp_path: Path, snapshot: SnapshotAssertion
-) -> None:
-    said = []
-    for number, more in enumerate(WRONG):
-        write_engine(tmp_path / str(number), more=more)
-        done = judge(straggler, tmp_path / str(number))
-        assert_refused(done)
-        assert not results_of(tmp_path / str(number)).exists()
-        sentence = done.err.replace(f"{tmp_path}/{number}/", "").rstrip()
-        said += [*more.splitlines(), f"    {sentence}"]
-    assert "\n".join(said) == snapshot

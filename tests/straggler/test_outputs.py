@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from model.vocabulary.texts import escaped
 from sim.report.page import _shown
 from spark_impl.runtime.packages import archive
 from straggler.cli import diff, explore, render, sim
@@ -127,14 +126,7 @@ def controls(text: str) -> list[str]:
 
 
 @given(text=STRANGE)
-def test_a_text_is_escaped_once_and_stays_readable(text: str) -> None:
-    shown = escaped(text)
-    assert escaped(shown) == shown
-    assert "".join(map(escaped, text)) == shown  # A neighbour changes nothing.
-    assert all(each.isprintable() or each.isspace() for each in shown)
-    assert "\n" not in shown
-    if all(each.isprintable() or each == "\u00a0" for each in text):
-        assert shown == text
+def test_errors_and_pages_show_no_control_character(text: str) -> None:
     assert not controls(re.sub(r"\s", " ", format_error(text)))
     page = str(_shown(text))
     assert not controls(re.sub(r"[^\S\n]", " ", page))

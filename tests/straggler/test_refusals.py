@@ -53,7 +53,7 @@ FILES: dict[str, str | bytes] = {
     "rare.csv": "sensor,at,value\n" + "".join(f"l,{n * 100_000},1\n" for n in range(20_000)),
     "bad.csv": "sensor,per_hour\nS1,0\n",
     "two.csv": "sensor,per_hour\nS,1\nS,2\n",
-    "small.toml": SMALL,
+    **dict.fromkeys(("small.toml", "copied.toml"), SMALL),
     "notes.zip": "mine",
     "list.json": "[1]",
     "half.json": "{",

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sim.calibration import Calibration
 from straggler.cli.calibrate import read_calibration
 from straggler.rooms import find_room, room_names
-from tests.sim.calibrations import CALIBRATION
 from tests.straggler.command import PATIENCE_S, Done, Straggler, assert_refused, start
 
 
@@ -125,13 +123,6 @@ def calibrate(folder: Path, *arguments: str) -> Done:
     with start(folder, "calibrate", *arguments) as running:
         out, err = running.communicate(timeout=PATIENCE_S)
     return Done(running.returncode, out, err)
-
-
-@pytest.mark.parametrize("name", ["message_bytes", "tuple_bytes"])
-@pytest.mark.parametrize("size_bytes", [1e308, 1e-308, -1, 10**20])
-def test_a_size_that_no_message_has_is_refused(name: str, size_bytes: float) -> None:
-    with pytest.raises(ValueError, match=f"^{name} is .*; it must be "):
-        Calibration.from_json({**CALIBRATION.to_json(), name: size_bytes})
 
 
 @pytest.mark.long

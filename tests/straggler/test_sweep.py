@@ -73,8 +73,11 @@ def test_a_broken_expectation_and_a_failed_run_are_reported(straggler: Straggler
     text = SMALL.replace("[full]", '0 = { faults = "explode worker-0 1 2" }\n[full]')
     text = text.replace("at_least = -1000", "at_most = -1000").replace('"*"', '"shuffle"')
     text = text.replace("however few seeds", r"however few \u001b seeds")  # XML has no such sign
-    done = sweep(straggler, "--junit", "junit.xml", text=text)
+    done = sweep(straggler, "--junit", "junit.xml", "--json", "events.jsonl", text=text)
     assert done.code == 1
+    events = map(json.loads, Path("events.jsonl").read_text(encoding="utf-8").splitlines())
+    failed = [each["runs"][0]["settings"] for each in events if each["event"] == "run failed"]
+    assert [each["faults"] for each in failed] == ["explode worker-0 1 2"] * 4
     assert "failed, seed 1, load=backlog tuples=400" in done.err
     assert "policy=tag faults=explode worker-0 1 2: there is no fault 'explode'" in done.err
     assert "    again: straggler sim grouping --seed 1 --set load=backlog" in done.err
