@@ -52,7 +52,7 @@ def last_of(file: Location, footer: pq.FileMetaData) -> LastFile:
         msg = f"{file} was not written by a landing"
         raise InputProblem(msg)
     bounds = bounds_of(footer, ("seq", "arrival_us"))
-    batch, plan, read = (int(kept[name]) for name in (BATCH, PLAN, READ))
+    batch, plan, read = (int(kept.get(name, 0)) for name in (BATCH, PLAN, READ))  # rewritten: 0
     return LastFile(int(file.stem), batch, plan, read, *bounds["seq"], bounds["arrival_us"][1])
 
 
