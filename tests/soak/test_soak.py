@@ -8,6 +8,7 @@ replacing it; ``lost`` leaves out a row if it is called again.
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -46,6 +47,17 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
     started.end()
 
 
+@contextmanager
+def living(room: str, folder: Path, drivers: Drivers, seed: int) -> Iterator[Life]:
+    """Give a life of a room, which ends together with its folder."""
+    life = Life(room, folder, drivers, Random(seed))
+    try:
+        yield life
+    finally:
+        life.stop()
+        life.remove()
+
+
 PLANS = [
     (faults.REDELIVERED, faults.IN_BATCH),
     (faults.COMMIT_LOST, faults.IDLE),
@@ -72,11 +84,10 @@ def test_a_soak_survives_faults_and_catches_a_sink_that_does_not(
 ) -> None:
     if not mounts:
         monkeypatch.setattr(faults, "MOUNT", "/bin/false")
-    life = Life("grouping", tmp_path / "life", drivers, Random(3))
     found: list[Finding] = []
-    if planted:
-        (tmp_path / "life" / "planted").write_text(planted, encoding="utf-8")
-    try:
+    with living("grouping", tmp_path / "life", drivers, 3) as life:
+        if planted:
+            (tmp_path / "life" / "planted").write_text(planted, encoding="utf-8")
         for number, (kind, moment) in enumerate(PLANS):
             outcome = life.undergo(Plan(number, "grouping", kind, moment))
             assert outcome.moment == moment
@@ -85,9 +96,6 @@ def test_a_soak_survives_faults_and_catches_a_sink_that_does_not(
             found += outcome.findings
             if found:
                 break
-    finally:
-        life.stop()
-        life.remove()
     assert {each.kind for each in found} == ({expected} if expected else set())
     assert not (tmp_path / "life").exists()
 
@@ -110,18 +118,16 @@ def test_answers_are_exact_though_drivers_executors_and_workers_are_killed(
     tmp_path: Path, seed: int, room: str
 ) -> None:
     both = Drivers(lambda: DriverProcess(CLUSTER, tmp_path / "driver"))
-    life = Life(room, tmp_path / "life", both, Random(seed))
     in_turn = {"slack": faults.CORRECTING, "join": faults.RESIZING}
     more = [(faults.DRIVER_KILLED, in_turn[room])] if room in in_turn else []
     try:
-        for number, (kind, moment) in enumerate((*more, *KILLS)):
-            outcome = life.undergo(Plan(number, room, kind, moment))
-            assert outcome.findings == []
-            assert outcome.struck
-            assert outcome.checked
+        with living(room, tmp_path / "life", both, seed) as life:
+            for number, (kind, moment) in enumerate((*more, *KILLS)):
+                outcome = life.undergo(Plan(number, room, kind, moment))
+                assert outcome.findings == []
+                assert outcome.struck
+                assert outcome.checked
     finally:
-        life.stop()
-        life.remove()
         both.end()
     assert life.ended
 
@@ -132,15 +138,14 @@ def test_answers_are_exact_though_drivers_executors_and_workers_are_killed(
 def test_changes_of_files_are_refused_or_harm_nothing(tmp_path: Path) -> None:
     both = Drivers(lambda: DriverProcess("local[4,4]", tmp_path / "driver"))
     both.active.wait_until_ready()
-    life, found = Life("watermark", tmp_path / "life", both, Random(5)), list[str]()
+    found = list[str]()
     try:
-        for number, kind in enumerate(TAMPERINGS):
-            outcome = life.undergo(Plan(number, "watermark", kind, faults.IDLE))
-            assert outcome.findings == []
-            found.append(outcome.struck)
+        with living("watermark", tmp_path / "life", both, 5) as life:
+            for number, kind in enumerate(TAMPERINGS):
+                outcome = life.undergo(Plan(number, "watermark", kind, faults.IDLE))
+                assert outcome.findings == []
+                found.append(outcome.struck)
     finally:
-        life.stop()
-        life.remove()
         both.end()
     assert all(found)
     refused = [each.endswith(", refused") for each in found]

@@ -23,9 +23,6 @@ from spark_impl.runtime.storage import InputProblem
 from tests.harness.drivers import counts_of
 from tests.spark_impl.test_landing import landing_of, rows
 
-MAY_1_US = 1_714_521_600_000_000
-
-
 FAR = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**40), 2**40))
 WIDE = [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.timestamp("s"), pa.duration("us")]
 
