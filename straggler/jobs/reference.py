@@ -78,7 +78,7 @@ class Reference:
     def _judge(self, stream: Stream, flush: Sequence[Row]) -> Judged:
         flush = flush if self.shape.is_flushed else ()
         run = self.runner.run(stream, flush)
-        in_time, late, positions = split(stream, self.shape.times.lateness_us)
+        in_time, late, positions = split(stream, self.shape.times)
         guards = guards_of(stream, run, set(positions))
 
         def verdict(outcome: Outcome, reason: str, right: Answers | None = None) -> Judged:
@@ -135,7 +135,7 @@ class Reference:
         knows the answers that a chain makes of windows some of which count a late row; their number
         is known.
         """
-        in_time, late, _ = split(stream, self.shape.times.lateness_us)
+        in_time, late, _ = split(stream, self.shape.times)
         each = [self.answers([*in_time, *chosen]) for chosen in subsets(late)]
         low, some = each[0], reduce(or_, each)
         far = self.answers(flush) if flush and self.is_batch else Counter()

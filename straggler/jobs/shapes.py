@@ -76,10 +76,10 @@ def shape_of(
     text = str(plan.java.toString())
     operators = [*plan.walk()]
     names = Counter(each.name for each in operators)
-    delays = _delays(plan)
-    lateness = tuple(
-        [delays.get(n) if lateness_us is None else lateness_us for n in range(len(inputs))]
-    )
+    found = _watermarks(plan)
+    watermarks = [found.get(n, (None, n)) for n in range(len(inputs))]
+    lateness = tuple([us if lateness_us is None else lateness_us for us, _ in watermarks])
+    clocks = tuple([clock for _, clock in watermarks])
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")
     odd = tuple(_odd_times(text, inputs, zone or "UTC"))
     has_sessions = "session_window" in text  # a late row may follow one that has closed
@@ -88,12 +88,12 @@ def shape_of(
         mode = APPEND
     keys = _replaced_by(plan, upsert, frame.columns) if mode == UPDATE else ()
     return Shape(
-        Times(lateness, tuple(sorted(set(_lengths(operators)))), odd),
+        Times(lateness, tuple(sorted(set(_lengths(operators)))), odd, clocks=clocks),
         mode,
         keys,
         tuple(dict.fromkeys(name_of(key) for each in dropping for key in java_keys(each))),
         needs_rocks=any("TransformWithState" in name for name in names),
-        has_watermark=bool(delays),
+        has_watermark=any(us is not None for us, _ in watermarks),
         divides=has_sessions or names["Expand"] + names["Generate"] > 0,
         is_chain=has_sessions or names["Aggregate"] + names["Distinct"] > 1,
     )
@@ -110,15 +110,27 @@ def _replaced_by(
     return tuple(upsert) or (keys.names if keys and not keys.lost else None)
 
 
-def _delays(node: Operator, above_us: tuple[int, ...] = ()) -> dict[int, int]:
-    """Return the strictest delay of the watermarks above each input that has any."""
-    if node.name == "EventTimeWatermark":
-        above_us += (delay_us(node),)
+def _watermarks(node: Operator) -> dict[int, tuple[int | None, int]]:
+    """Return the strictest delay above each input, ``None`` without a watermark, and its clock.
+
+    Inputs below one watermark have one clock, named by the first of them: rows of each one make
+    rows of the others late.
+    """
     number = _input_of(node)
-    if number is None and node.children:
-        below = [delay for child in node.children for delay in _delays(child, above_us).items()]
-        return {source: min(us for s, us in below if s == source) for source, _ in below}
-    return {number or 0: min(above_us)} if above_us and node.is_streaming else {}
+    found: dict[int, tuple[int | None, int]] = {}
+    if number is not None or not node.children:
+        return {number or 0: (None, number or 0)} if node.is_streaming else {}
+    for child in node.children:
+        for source, (us, clock) in _watermarks(child).items():
+            known_us = found.get(source, (None, 0))[0]
+            if source not in found or (us is not None and (known_us is None or us < known_us)):
+                found[source] = us, clock
+    if node.name == "EventTimeWatermark":
+        own_us, clock = delay_us(node), min(found, default=0)
+        for source, (us, _) in found.items():
+            if us is None or own_us <= us:
+                found[source] = own_us, clock
+    return found
 
 
 def _input_of(node: Operator) -> int | None:

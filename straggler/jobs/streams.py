@@ -83,6 +83,8 @@ class Times(NamedTuple):
     """Event times at which clocks change."""
     latest_us: int = BASE_US
     """Latest event time of a recording, if it is later than those of drawn streams."""
+    clocks: tuple[int, ...] = ()
+    """Clock of each input, by the first input that has it; without clocks, each has its own."""
 
     @property
     def window_us(self) -> int:
@@ -100,9 +102,7 @@ class Times(NamedTuple):
         return max((BASE_US, self.latest_us, *self.odd_us)) + 400 * DAY_US + 200 * self.reach_us
 
 
-def split(
-    stream: Stream, lateness_us: Sequence[int | None]
-) -> tuple[list[Row], list[Row], list[int]]:
+def split(stream: Stream, times: Times) -> tuple[list[Row], list[Row], list[int]]:
     """Return the rows in time, those that Spark may drop, and the positions of the latter."""
     latest: dict[int, int] = {}
     in_time, late, positions = [], [], []
@@ -110,17 +110,14 @@ def split(
     for batch in stream.batches:
         before = dict(latest)
         for row in batch:
-            limit = lateness_us[row.source]
-            if (
-                limit is not None
-                and row.source in before
-                and row.time_us <= before[row.source] - limit
-            ):
+            limit = times.lateness_us[row.source]
+            clock = times.clocks[row.source] if times.clocks else row.source
+            if limit is not None and clock in before and row.time_us <= before[clock] - limit:
                 late.append(row)
                 positions.append(at)
             else:
                 in_time.append(row)
-            latest[row.source] = max(latest.get(row.source, row.time_us), row.time_us)
+            latest[clock] = max(latest.get(clock, row.time_us), row.time_us)
             at += 1
     return in_time, late, positions
 
@@ -303,7 +300,7 @@ def streams(
         arrived.append((row.time_us + lag_us, row))
     arrived.sort(key=lambda each: each[0])
     stream = copied(Stream(tuple(cut(arrived, draw(st.sampled_from(CUTS))))), inputs)
-    *_, late = split(stream, times.lateness_us)
+    *_, late = split(stream, times)
     stream = without(stream, late[LATE_MAX:])  # which changes no watermark
     return stream._replace(faults=tuple(draw(faults(len(stream.batches)))))
 

@@ -118,6 +118,13 @@ GALLERY = (
         schema=ORDERS,
         event_time=ORDER_TIMES,
     ),
+    Entry(
+        jobs.orders_and_payments,
+        BROKEN,
+        "a null key is paired with a null key",
+        schema=ORDERS,
+        event_time=ORDER_TIMES,
+    ),
     Entry(jobs.high_watts, HOLDS, "each row is answered alone"),
     Entry(
         jobs.minutes,

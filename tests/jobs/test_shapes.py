@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from straggler.jobs.api import inputs_of
 from straggler.jobs.check import begin
 from straggler.jobs.running import Job
+from tests.jobs.variations import VARIATIONS
 
 SCHEMA = "device string, at timestamp, watts double"
 MINUTE_US = 60_000_000
@@ -91,3 +92,19 @@ def test_the_plan_says_how_late_rows_may_be_and_how_long_windows_are(
     times = begin(spark, tried).shape.times
     assert times.lateness_us == (lateness_us,)
     assert times.lengths_us == lengths_us
+
+
+@pytest.mark.parametrize(
+    ("name", "lateness_us", "clocks"),
+    [
+        ("union", (MINUTE_US, MINUTE_US), (0, 0)),
+        ("join, then windows", (2 * MINUTE_US, 3 * MINUTE_US), (0, 1)),
+    ],
+)
+def test_inputs_below_one_watermark_have_one_clock(
+    spark: SparkSession, name: str, lateness_us: tuple[int, ...], clocks: tuple[int, ...]
+) -> None:
+    entry = VARIATIONS[name]
+    tried = Job(entry.job, inputs_of(entry.schema, entry.event_time), is_named=True)
+    times = begin(spark, tried).shape.times
+    assert (times.lateness_us, times.clocks) == (lateness_us, clocks)

@@ -42,7 +42,7 @@ def row(seconds: float, device: str = "a", source: int = 0) -> Row:
 
 def test_a_row_is_late_if_earlier_batches_are_ahead_by_the_lateness() -> None:
     stream = Stream(((row(0), row(100)), (row(90), row(90.000001), row(0)), (row(200),)))
-    in_time, late, positions = split(stream, (10 * SECOND_US,))
+    in_time, late, positions = split(stream, TIMES)
     assert late == [row(90), row(0)]
     assert positions == [2, 4]
     assert in_time == [row(0), row(100), row(90.000001), row(200)]
@@ -50,15 +50,20 @@ def test_a_row_is_late_if_earlier_batches_are_ahead_by_the_lateness() -> None:
 
 def test_no_row_is_late_without_a_watermark_or_before_any_row_of_its_input() -> None:
     stream = Stream(((row(100),), (row(0),)))
-    assert not split(stream, (None,))[1]
+    assert not split(stream, Times((None,), ()))[1]
     other = Stream(((row(100),), (row(0, source=1),)))
-    assert not split(other, (0, 0))[1]
+    assert not split(other, Times((0, 0), ()))[1]
+
+
+def test_rows_of_an_input_make_those_of_another_one_late_below_one_watermark() -> None:
+    stream = Stream(((row(100),), (row(0, source=1), row(100, source=1))))
+    assert split(stream, Times((0, 0), (), clocks=(0, 0)))[1] == [*stream.batches[1]]
 
 
 def test_a_copy_of_a_row_may_be_late_though_the_row_was_not() -> None:
     again = row(0)
     stream = Stream(((again,), (row(100),), (again,)))
-    assert split(stream, (0,))[2] == [2]
+    assert split(stream, Times((0,), ()))[2] == [2]
 
 
 def test_probes_have_rows_that_are_just_in_time_and_rows_that_are_just_late() -> None:
@@ -77,7 +82,7 @@ def test_drawn_streams_are_the_same_for_a_seed_and_have_late_rows_and_faults() -
     strategy = streams((INPUT,), TIMES)
     drawn = collect(strategy, 100, 7)
     assert drawn == collect(strategy, 100, 7) or "nan" in repr(drawn)
-    late = [split(stream, TIMES.lateness_us)[1] for stream in drawn]
+    late = [split(stream, TIMES)[1] for stream in drawn]
     assert sum(map(bool, late)) > 5
     assert max(map(len, late)) <= 4
     assert sum(bool(stream.faults) for stream in drawn) > 20

@@ -215,6 +215,18 @@ def impatient_orders(orders: DataFrame, payments: DataFrame) -> DataFrame:
     )
 
 
+def orders_and_payments(orders: DataFrame, payments: DataFrame) -> DataFrame:
+    """Join orders with payments, and keep what has no partner on either side.
+
+    As tables, a null key has no partner. As streams, Spark 4.3 pairs it with another null key.
+    """
+    return orders.withWatermark("ordered_at", "2 minutes").join(
+        payments.withWatermark("paid_at", "3 minutes"),
+        F.expr("id = paid_id AND paid_at BETWEEN ordered_at AND ordered_at + INTERVAL 1 HOUR"),
+        "fullOuter",
+    )
+
+
 # --------------------------------------------------------------------------- rows one by one, sinks
 
 
