@@ -11,6 +11,7 @@ import numpy as np
 
 from model.vocabulary.slack import MAX_CORRELATED
 from spark_impl.runtime.arrays import Floats, Ints
+from spark_impl.windows.panes import group_by_window, stable_order
 from spark_impl.windows.room import WindowSettings
 
 UNTESTED = "untested"
@@ -19,7 +20,6 @@ NOT_CONTRADICTED = "not contradicted"
 _ENOUGH_WINDOWS = 20
 _QUANTILE = 0.9995
 """Quantile of Student's t that leaves 0.1% on both sides together."""
-_COMPARED = ("delay", "value")
 
 
 class Figures(NamedTuple):
@@ -56,22 +56,23 @@ def correlate(
     settings: WindowSettings, place: Ints, seq: Ints, event_time_us: Ints, value: Floats
 ) -> Figures:
     """Return the figures of all recorded windows; the columns hold every tuple once."""
-    # Imported here because it is slow to import and few processes need it.
-    import pandas as pd
-
-    spec, window = settings.windows, ["j", "place"]
-    columns = {"place": place, "seq": seq, "ts": event_time_us, "value": value}
-    rows = pd.DataFrame({"j": recorded_window(settings, event_time_us), **columns})
-    rows = rows[rows["j"] * spec.slide_us + spec.size_us > rows["ts"]].sort_values("seq")
-    rows["n"] = rows.groupby(window)["ts"].transform("size")
-    rows = rows[rows["n"] <= MAX_CORRELATED]  # beyond, the sums might not fit
-    by_window = rows.groupby(window)
-    rows["delay"] = by_window["ts"].cummax() - rows["ts"]
-    # Of n values, those that are smaller minus those that are larger.
-    x, y = ((2 * by_window[each].rank() - rows["n"] - 1).astype(np.int64) for each in _COMPARED)
-    products = pd.DataFrame({"cross": x * y, "delay_spread": x * x, "value_spread": y * y})
-    sums = products.groupby([rows[each] for each in window]).sum().reset_index()
-    return Figures(*(sums[name].to_numpy() for name in Figures._fields))
+    spec = settings.windows
+    j = recorded_window(settings, event_time_us)
+    rows = np.flatnonzero(j * spec.slide_us + spec.size_us > event_time_us)
+    rows = rows[np.argsort(seq[rows], kind="stable")]
+    n_places = int(place.max(initial=0)) + 1
+    j, place, window = group_by_window(j[rows], place[rows], n_places)
+    rows = rows[stable_order(window, len(j))]
+    n = np.bincount(window, minlength=len(j))
+    few = n <= MAX_CORRELATED  # beyond, the sums might not fit
+    rows = rows[np.repeat(few, n)]
+    j, place, n = j[few], place[few], n[few]
+    start, window = np.cumsum(n) - n, np.repeat(np.arange(len(n)), n)
+    inside_us = event_time_us[rows] - np.repeat(j * spec.slide_us, n)
+    delay = _largest_until(inside_us, window, spec.size_us) - inside_us
+    x, y = (_balance(each, window, start, n) for each in (delay, value[rows]))
+    sums = (np.add.reduceat(each, start) if len(start) else start for each in (x * y, x * x, y * y))
+    return Figures(place, j, *sums)
 
 
 def assess(cross: Floats, delay_spread: Floats, value_spread: Floats) -> AssumptionStatus:
@@ -92,3 +93,28 @@ def assess(cross: Floats, delay_spread: Floats, value_spread: Floats) -> Assumpt
     low, high = rho - reach, rho + reach
     word = NOT_CONTRADICTED if low <= 0 <= high else CONTRADICTED
     return AssumptionStatus(word, windows, rho, low, high)
+
+
+def _largest_until(values: Ints, window: Ints, span: int) -> Ints:
+    """Return the largest value (0 .. span - 1) of each tuple's window up to the tuple."""
+    if span * len(values) >= 1 << 62:
+        distinct, rank = np.unique(values, return_inverse=True)
+        largest: Ints = distinct[_largest_until(rank, window, len(distinct))]
+        return largest
+    before = window * span  # a running maximum starts anew in each window
+    return np.maximum.accumulate(before + values) - before
+
+
+def _balance(values: Ints | Floats, window: Ints, start: Ints, n: Ints) -> Ints:
+    """Return the number of smaller values in each tuple's window minus that of larger ones."""
+    order = np.argsort(values)  # the order of equal values does not matter
+    order = order[stable_order(window[order], len(n))]
+    ordered = values[order]
+    new = np.ones(len(values) + 1, np.bool_)  # the end is the first place of another run
+    new[1:-1] = ordered[1:] != ordered[:-1]
+    new[start] = True
+    runs = np.flatnonzero(new)
+    first, end = runs[:-1], runs[1:]
+    out = np.empty(len(values), np.int64)
+    out[order] = np.repeat(first + end, end - first)
+    return out - np.repeat(2 * start + n, n)
