@@ -24,9 +24,11 @@ from pyspark.errors import PySparkException
 
 from model.vocabulary import GroupingConfig, JoinConfig, ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.durations import duration_us, parse_duration_us, write_duration, write_short
+from model.vocabulary.hashing import stable_hash
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import read_settings, settings_of
 from model.vocabulary.texts import escaped, escaped_lines
+from properties.oracles.hashing import signed_hash
 from spark_impl.aggregates import avg, count, quantile
 from spark_impl.over import Stream, over
 from spark_impl.runtime.failures import last_error, wait_for
@@ -133,7 +135,8 @@ def test_what_does_not_fit_together_is_refused(what: str, good: Any, bad: Any, s
 
 
 @given(st.text() | st.lists(TEXTS).map("".join))
-def test_a_text_of_strangers_shows_what_it_is(text: str) -> None:
+def test_a_text_of_strangers_shows_what_it_is_and_has_one_hash(text: str) -> None:
+    assert stable_hash(text) == signed_hash(text)
     seen = [
         each
         if each.isprintable() or unicodedata.category(each) == "Zs"
