@@ -12,10 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from properties.dirty_rows import (
-    BELOW,
-    SECOND_US,
-)
+from properties.dirty_rows import BELOW, SECOND_US
 from properties.handing_in import WAITING, Doors, rows_of
 from properties.oracles import accounts as oracle
 from properties.oracles.accounts import BAD_NUMBERS, Row

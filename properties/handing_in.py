@@ -16,16 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import ScriptConfig, WatermarkConfig
 from model.vocabulary.join import Equi
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
-from properties.dirty_rows import (
-    BAD_DEVICE,
-    DEVICES,
-    PACKS,
-    SECOND_US,
-    TEXT,
-    Types,
-    read,
-    write,
-)
+from properties.dirty_rows import BAD_DEVICE, DEVICES, PACKS, SECOND_US, TEXT, Types, read, write
 from properties.oracles import accounts as oracle
 from properties.oracles.accounts import Row
 from spark_impl import join, script, watermark

@@ -1,9 +1,12 @@
 """Room ``grouping``: model, simulation and Spark's operator agree, and its claims hold."""
 
 from collections.abc import Sequence
+from math import expm1, log
 
+import pytest
 from hypothesis import given
 
+from model.grouping import balance
 from model.grouping.claims import CLAIMS
 from model.grouping.variants import CLOSE_CALLS, VARIANTS
 from model.vocabulary import GroupingConfig, Workload
@@ -36,6 +39,27 @@ def test_every_policy_agrees_on_hot_keys_that_change(reached: Reached, seed: int
     for policy in POLICIES:
         for case in (skewed(policy, seed), one_key(policy)):
             Agreement("grouping", reached).of_operator(case)
+
+
+ABOVE = {(7,) * 16: 2, (7,) * 17: 3, (7,) * 256: 3, (7,) * 257: 4, (1, *[10] * 15): 3}
+ABOVE |= {(1,) * 64 + (2,) * 64: 3, (1,) * 64 + (10,) * 64: 2}
+"""Tuples that a makespan may be above that of a fluid, by the times of the instances."""
+
+
+def test_a_window_is_judged_by_its_fluid_and_by_what_may_be() -> None:
+    one, two = frozenset({0}), frozenset({0, 1})
+    fluid_us = balance.least_time_us(balance.masses([(one, 1), (two, 1.5), (two, 0.5)]), (1, 2))
+    assert fluid_us == pytest.approx(2)  # two tuples for the first instance, one for the second
+    assert {each: balance.tuples_above(each) for each in ABOVE} == ABOVE
+    assert balance.rho((3, 1), (1, 2)) == 1 / 8
+    assert balance.imbalance((3, 1), (1, 2)) == pytest.approx(1 / 5)
+
+    def bound_us(a: float) -> float:
+        shares = [expm1(4 * a) / expm1(a * time_us) for time_us in (1, 2, 4)]
+        return 300 * expm1(4 * a) / (4 * a) + log(sum(shares) / 0.01) / a
+
+    least_us = min(bound_us(10 ** (power / 200)) for power in range(-600, 0))
+    assert balance.largest_work_us(0.3, 1_000, (1, 2, 4), 0.01) == pytest.approx(least_us, 1e-4)
 
 
 @promised("shed", "sent_again", "served_again", "several senders", examples=9)

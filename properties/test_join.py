@@ -4,16 +4,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, product
+from random import Random
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from model.checking.claims import Outcome
 from model.join import control as controls
 from model.join.claims import CLAIMS
+from model.join.replay import validate_recording
 from model.join.run import run as model_run
 from model.vocabulary import JoinConfig, Trace, Workload
-from model.vocabulary.join import Decision, Match, Rejected
+from model.vocabulary.join import END_US, PROTOCOL, Decision, Match, Rejected
 from model.vocabulary.join_load import LoadRules, LoadState, Measured
 from properties.agreement import Agreement, TestT, put_to_the_test
 from properties.promised import Reached, promised
@@ -77,6 +81,19 @@ def test_spark_s_workers_follow_the_protocol(
         trace = run_in_process(case, network, seed)
     Agreement("join", reached).keeps_claims(case, trace)
     Agreement("join", Reached()).keeps_claims(case, model_run(case))
+    for turn in range(2):
+        spoilt = spoil(trace, Random(seed + turn))
+        assert validate_recording(case, spoilt).outcome is not Outcome.HOLDS, spoilt
+
+
+def spoil(trace: Trace, random: Random) -> Trace:
+    """Return a recording with one number of a step raised; a time, above all watermarks."""
+    steps: list[Any] = list(trace.steps())
+    at = random.choice([at for at, step in enumerate(steps) if isinstance(step, PROTOCOL)])
+    name = random.choice([name for name in steps[at]._fields if name != "stream"])
+    number = END_US if name.endswith("_us") else getattr(steps[at], name)
+    steps[at] = steps[at]._replace(**{name: number + 1})
+    return Trace(trace.producer, steps)
 
 
 def results(trace: Trace) -> Counter[tuple[str, int, int]]:

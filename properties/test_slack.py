@@ -76,7 +76,7 @@ SETTINGS = st.fixed_dictionaries(
         "q": st.sampled_from((0.5, 0.9, 0.01)),
     }
 )
-REPEATED = st.lists(st.integers(1, 9), min_size=1, max_size=5)
+REPEATED = st.lists(st.integers(1, 9) | st.sampled_from((-2, 1)), min_size=1, max_size=5)
 """Values that come again and again in a window."""
 SIZES = st.sampled_from((200, 400, 2_000)) | st.integers(1, 300)
 VARIATIONS = st.sampled_from((0.0, 0.01, 0.25, 1.0))
@@ -94,8 +94,9 @@ def test_spark_requires_what_the_model_requires(reached: Reached, draws: Sequenc
         values = np.resize(np.array(repeated, np.float64), total)
         largest_first = np.sort(values)[::-1] if config.needs_values else None
         found = requirement.required_tuples(
-            config, np.array([total]), np.array([cv_squared]), largest_first
+            config, np.array([total]), np.array([cv_squared]), largest_first, bool(values.min() < 0)
         )
-        expected = requirement_of(config)(WindowFacts(total, cv_squared, values.tolist()))
+        facts = WindowFacts(total, cv_squared, values.tolist(), bool(values.min() < 0))
+        expected = requirement_of(config)(facts)
         assert found.tolist() == [expected], config
         reached.add({"-".join((aggregate, method, sampling)): 0 < expected < total})

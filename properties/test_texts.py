@@ -22,22 +22,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from model.vocabulary import (
-    GroupingConfig,
-    JoinConfig,
-    ScriptConfig,
-    SlackConfig,
-    WatermarkConfig,
-)
+from model.vocabulary import GroupingConfig, JoinConfig, ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.durations import duration_us, parse_duration_us, write_duration, write_short
+from model.vocabulary.hashing import stable_hash
+from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import read_settings, settings_of
 from model.vocabulary.texts import escaped, escaped_lines
+from properties.oracles.hashing import signed_hash
 from spark_impl.aggregates import avg, count, quantile
 from spark_impl.over import Stream, over
 from spark_impl.runtime.failures import last_error, wait_for
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, locate
 from straggler.strategies import collect, workloads
+from straggler.strategies.telling_settings import BUILT, NEAREST, edges_of
 from straggler.strategies.traces import TEXTS
 
 # ---------------------------------------------------------------------------- durations, settings
@@ -114,8 +112,31 @@ def test_settings_are_read_as_they_were_written(room: str, seed: int) -> None:
         assert found == {name: getattr(config, name) for name in known}
 
 
+@pytest.mark.parametrize("config", [*_KINDS, LoadRules])
+def test_a_setting_ends_where_it_says(config: type) -> None:
+    for name, each in settings_of(config).items():
+        good, bad = edges_of(each)
+        for value in good:
+            each.check((value,) if each.is_tuple else value)
+        for value, words in bad:
+            said = re.escape(f"{name} is {value!r}; it must be {words}")
+            with pytest.raises(ValueError, match=f"^{said}$"):
+                each.check((value,) if each.is_tuple else value)
+        if each.kind is not str or each.choices:
+            with pytest.raises(ValueError, match=f"^{name} is 'x'; it must be "):
+                each.read("x")
+
+
+@pytest.mark.parametrize(("what", "good", "bad", "said"), NEAREST)
+def test_what_does_not_fit_together_is_refused(what: str, good: Any, bad: Any, said: str) -> None:
+    BUILT[what](good)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        BUILT[what](bad)
+
+
 @given(st.text() | st.lists(TEXTS).map("".join))
-def test_a_text_of_strangers_shows_what_it_is(text: str) -> None:
+def test_a_text_of_strangers_shows_what_it_is_and_has_one_hash(text: str) -> None:
+    assert stable_hash(text) == signed_hash(text)
     seen = [
         each
         if each.isprintable() or unicodedata.category(each) == "Zs"

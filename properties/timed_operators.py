@@ -57,11 +57,6 @@ class Operator:
     counts: Callable[[TimedRun], Mapping[str, int]] = lambda _run: {}
     """Count the other interesting cases of the room in a run, by name."""
 
-    @property
-    def drawn(self) -> st.SearchStrategy[Drawn]:
-        """Clusters of every region."""
-        return self.drawn_in(None)
-
     def drawn_in(self, region: str | None) -> st.SearchStrategy[Drawn]:
         """Draw a cluster in a region, or in any."""
         return troubled(self.calm(region), region)

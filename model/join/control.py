@@ -13,7 +13,6 @@ Rules of this file:
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import floor
 from operator import attrgetter
 from typing import NamedTuple
@@ -131,41 +130,6 @@ def block_size(utilisation: float, capacity: int, workers: int, tau1: float, lar
         return largest
     allowed = floor(2 * capacity * (tau1 - utilisation) / (workers - 1))
     return max(1, min(allowed, largest))
-
-
-def fullest(mean: float, zeta: int, capacity: int, workers: int) -> float:
-    """Return the utilisation of the fullest worker if neighbours hold at most zeta tuples less."""
-    return mean + zeta * (workers - 1) / (2 * capacity)
-
-
-# ------------------------------------------------------------------------------------- bandwidth
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """The stream that a chain carries, and the sizes of its messages."""
-
-    tuples_per_s: float
-    """Tuples of both streams together."""
-    workers: int
-    tuple_bytes: float
-    header_bytes: float
-    headers: int = 2
-    """Headers for a block and hop: the block's own and the acknowledgement's."""
-    out_bytes_per_s: float = 0.0
-
-    def least(self) -> float:
-        """Return the bytes/s without headers."""
-        return self.tuples_per_s * (self.workers - 1) * self.tuple_bytes + self.out_bytes_per_s
-
-    def bytes_per_s(self, mean_block: float) -> float:
-        """Return the bytes/s with blocks of this mean size."""
-        headers = self.headers * self.header_bytes / mean_block
-        return self.least() + self.tuples_per_s * (self.workers - 1) * headers
-
-    def overhead_bound(self, mean_block: float) -> float:
-        """Return the share by which headers exceed the least, at most."""
-        return self.headers * self.header_bytes / (mean_block * self.tuple_bytes)
 
 
 # --------------------------------------------------------------------------------- the controller

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from model.join import chain
 from model.join import worker as local
 from model.join.rules import Setup, Step, Transition
-from model.join.state import NO_PAIRS, Action, ChainState, Worker, channel_of, with_worker
+from model.join.state import NO_PAIRS, Action, ChainState, Worker, source, with_worker
 from model.vocabulary.join import R, S
 
 ADDED, OPEN = "a worker is added", "the new boundary is open"
@@ -38,7 +38,7 @@ def _can_admit_r(setup: Setup, state: ChainState) -> Iterator[Action]:
 
 def _can_offer(setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.admitted_s < len(setup.wm_us[1]):
-        yield Action("the source sends", len(state.workers) - 1, S)
+        yield Action("the source sends", source(state, S), S)
 
 
 def _offer(_setup: Setup, state: ChainState, _action: Action) -> Step:
@@ -61,7 +61,7 @@ def _read(setup: Setup, state: ChainState, action: Action) -> Step:
 
 def _can_read_new(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.new_queue and state.phase != REDIRECTED:
-        yield Action("read the new queue", len(state.workers) - 1, S)
+        yield Action("read the new queue", source(state, S), S)
 
 
 def _read_new(setup: Setup, state: ChainState, action: Action) -> Step:
@@ -79,7 +79,7 @@ def _enter(setup: Setup, state: ChainState, at: int, rank: int) -> Step:
 
 def _can_add(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if not state.phase:
-        yield Action("a worker is added", len(state.workers) - 1)
+        yield Action("a worker is added", source(state, S))
 
 
 def _add(_setup: Setup, state: ChainState, _action: Action) -> Step:
@@ -110,7 +110,7 @@ def _can_forward_but_over_the_new_boundary(setup: Setup, state: ChainState) -> I
 
 def _can_stop_r(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if not state.phase:
-        yield Action("gets no more R", len(state.workers) - 1)
+        yield Action("gets no more R", source(state, S))
 
 
 def _stop_r(_setup: Setup, state: ChainState, _action: Action) -> Step:
@@ -119,9 +119,8 @@ def _stop_r(_setup: Setup, state: ChainState, _action: Action) -> Step:
 
 def _can_forward_but_to_the_leaving(setup: Setup, state: ChainState) -> Iterator[Action]:
     is_leaving = state.phase in (LEAVING, REDIRECTED)
-    closed = (setup.workers - 2, R) if is_leaving else (-1, R)
     for action in chain.TABLE["forward"].guard(setup, state):
-        if (action.worker, action.stream) != closed:
+        if not is_leaving or (action.worker, action.stream) != (setup.workers - 2, R):
             yield action
 
 
@@ -130,7 +129,7 @@ def _can_redirect(_setup: Setup, state: ChainState) -> Iterator[Action]:
         return
     *_, neighbour, leaving = state.workers
     if not leaving.r.store and not neighbour.r.copies:
-        yield Action("gets no more S", len(state.workers) - 1)
+        yield Action("gets no more S", source(state, S))
 
 
 def _redirect(_setup: Setup, state: ChainState, _action: Action) -> Step:
@@ -141,11 +140,9 @@ def _can_leave(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.phase != REDIRECTED or state.queue:
         return
     *_, neighbour, leaving = state.workers
-    at = len(state.workers) - 2
-    under_way = channel_of(state, at, True) or channel_of(state, at, False)
-    empty = not (leaving.s.store or leaving.s.copies or leaving.r.store or neighbour.r.copies)
-    if empty and not under_way:
-        yield Action("read END", at)
+    # What is under way between the two has a copy, until its acknowledgement has come.
+    if not (leaving.s.store or leaving.s.copies or leaving.r.store or neighbour.r.copies):
+        yield Action("read END", source(state, S) - 1)
 
 
 def _leave(_setup: Setup, state: ChainState, _action: Action) -> Step:
@@ -179,20 +176,3 @@ REMOVING = {
     "gets no more S": Transition(_can_redirect, _redirect),
     "read END": Transition(_can_leave, _leave),
 }
-
-
-# --------------------------------------------------------------------- what goes wrong otherwise
-
-
-def _can_redirect_at_once(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    if state.phase == LEAVING:
-        yield Action("gets no more S", len(state.workers) - 1)
-
-
-OPEN_AT_ONCE = {**ADDING, "forward": chain.TABLE["forward"]}
-"""Planted bug: the new boundary is never closed."""
-REDIRECTED_AT_ONCE = {
-    **REMOVING,
-    "gets no more S": Transition(_can_redirect_at_once, _redirect),
-}
-"""Planted bug: R that is still at the leaving worker does not meet S that is redirected."""

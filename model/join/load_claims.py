@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from model.checking import claims
 from model.checking.claims import Claim, ClaimSet, Judgement, Verdict
-from model.join.control import Traffic, Watch, share_to_shed, watch, within
+from model.join.control import Watch, share_to_shed, watch, within
 from model.vocabulary.join_load import MOST, Limits
 
 NO_FALSE_SHEDDING = "no worker is above tau1 while the mean is not, and nothing is shed then"
@@ -208,6 +208,26 @@ def judge(moments: Sequence[Moment], rule: Rule) -> Judgement:
 
 
 # ------------------------------------------------------------------------------------------ bytes
+
+
+class Traffic(NamedTuple):
+    """The stream that a chain carries, and the sizes of its messages."""
+
+    tuples_per_s: float
+    """Tuples of both streams together."""
+    workers: int
+    tuple_bytes: float
+    header_bytes: float
+    """Bytes of a header; every block has two for a hop: its own and that of its acknowledgement."""
+
+    def bytes_per_s(self, mean_block: float) -> float:
+        """Return the bytes/s with blocks of this mean size."""
+        hops_per_s = self.tuples_per_s * (self.workers - 1)
+        return hops_per_s * self.tuple_bytes + hops_per_s * (2 * self.header_bytes / mean_block)
+
+    def overhead_bound(self, mean_block: float) -> float:
+        """Return the share by which headers exceed the least, at most."""
+        return 2 * self.header_bytes / (mean_block * self.tuple_bytes)
 
 
 class CountedBytes(NamedTuple):

@@ -10,7 +10,7 @@ Rules of this file:
 
 from collections.abc import Callable, Iterator, Mapping
 
-from model.join import chain
+from model.join import chain, live
 from model.join.rules import Setup, Step, Transition
 from model.join.state import (
     NO_PAIRS,
@@ -21,6 +21,7 @@ from model.join.state import (
     Copy,
     Worker,
     lanes,
+    source,
     with_lane,
     with_worker,
 )
@@ -68,3 +69,9 @@ def own_wm_us(worker: Worker, stream: str) -> int:
 def merge_in_silence(setup: Setup, state: ChainState, action: Action) -> Step:
     """Merge two workers without joining anything."""
     return chain.merge(setup, state, action)[0], NO_PAIRS
+
+
+def can_redirect_at_once(_setup: Setup, state: ChainState) -> Iterator[Action]:
+    """Yield the redirection of S while R may still be at the leaving worker."""
+    if state.phase == live.LEAVING:
+        yield Action("gets no more S", source(state, S))

@@ -193,7 +193,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A worker is added at the end, and R goes there at once.",
             PLANTED,
             "The new boundary stays closed until the old end has read what was sent to it before.",
-            {"table": live.OPEN_AT_ONCE},
+            {"table": {**live.ADDING, "forward": chain.TABLE["forward"]}},
             seed=1,
         ),
         Variant(
@@ -203,7 +203,14 @@ VARIANTS: Mapping[str, Variant] = {
             "The source of S is redirected while the leaving worker still holds R.",
             PLANTED,
             "R of the leaving worker expires first.",
-            {"table": live.REDIRECTED_AT_ONCE},
+            {
+                "table": {
+                    **live.REMOVING,
+                    "gets no more S": live.REMOVING["gets no more S"]._replace(
+                        guard=mistakes.can_redirect_at_once
+                    ),
+                }
+            },
             seed=3,
         ),
         Variant(

@@ -59,7 +59,7 @@ def admit(
         if event.key in asked_for:
             reason = intake.admit(event, silences.floor_us(event.key))
             if reason is None:
-                points[event.key].append((event.event_time_us, event.value + 0.0))
+                points[event.key].append((event.event_time_us, event.value))
             elif reason != REDELIVERED:
                 rejected.append(Rejected(event.seq, reason))
         silences.take(event)

@@ -37,7 +37,7 @@ def is_recorded(config: SlackConfig, start_us: int, n: int) -> bool:
 
     Every ceil(W/s)-th window of at most MAX_CORRELATED tuples does, so these windows are disjoint.
     """
-    every = -(-config.size_us // config.slide_us)
+    every = (config.size_us - 1) // config.slide_us + 1
     return (start_us // config.slide_us) % every == 0 and n <= MAX_CORRELATED
 
 

@@ -22,13 +22,14 @@ class CurrentAnswer(NamedTuple):
 def changes(
     observed: Observation[Tick], window: WindowId, found: Sequence[AcceptedTuple], closed: int
 ) -> list[int]:
-    """Return the batches, from the closing on, in which the window or its answer changed."""
+    """Return the batches, from the closing on, in which the window or its answer changed.
+
+    A pair that becomes late makes no answer wrong that was right before.
+    """
     changes = {closed}
     changes.update(arrived.batch for arrived in found)
     changes.update(result.batch for result in observed.results.get(window, ()))
     changes.update(revision.batch for revision in observed.revisions.get(window, ()))
-    for batches in observed.late.get(window, {}).values():
-        changes.update(batches)
     for batches in observed.cleared.get(window, {}).values():
         changes.update(batches)
     return sorted(batch for batch in changes if batch >= closed)

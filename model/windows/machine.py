@@ -7,6 +7,7 @@ Rules of this file:
 * The stream never writes a closed window again: only a correction does.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
@@ -31,7 +32,7 @@ class SavedStream(NamedTuple):
     open_windows: SavedWindows = ()
 
 
-class WindowTask(Stream, Generic[QueryT]):
+class WindowTask(Stream, ABC, Generic[QueryT]):
     """Clock, accepted identities and open windows of one task.
 
     A room decides how the watermark moves; this part refuses, closes and routes. Batches are
@@ -61,17 +62,17 @@ class WindowTask(Stream, Generic[QueryT]):
         accepted = tuple(sorted(self.accepted.items()))
         return SavedStream(self.t_max_us, self.wm_us, self.n_accepted, accepted, self.open.save())
 
+    @abstractmethod
     def arrive(self, event: Event, batch: int) -> list[Step]:
         """Take one arrival; return the steps it causes, in order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def flush(self, batch: int) -> list[Step]:
         """Close every window; return the steps."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end_batch(self, batch: int, is_flush: bool, /) -> Sequence[Step]:
         """Return the steps recorded after a batch with an accepted arrival, or after a flush."""
-        raise NotImplementedError
 
     def refuse(self, event: Event, batch: int) -> list[Step] | None:
         """Return the steps of an arrival that is not accepted; None if it is accepted."""

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.join.control import Traffic
-from model.join.load_claims import Moment
+from model.join.load_claims import Moment, Traffic
 from model.vocabulary import Event
 from model.vocabulary.join import STREAMS, Rejected
 from sim.join.cluster import ChainCluster

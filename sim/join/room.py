@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from model.join.control import Traffic
-from model.join.load_claims import Moment, Rule
+from model.join.load_claims import Moment, Rule, Traffic
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import STREAMS, Decision, Match, Rejected
 from sim.join.cluster import ChainCluster

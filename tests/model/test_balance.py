@@ -7,31 +7,9 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.grouping import run
-from model.grouping.balance import tuples_above
 from model.grouping.balance_claims import check_closeness, closeness
 from model.grouping.rules import RULES, first_table
 from model.vocabulary import Event, GroupingConfig, Workload
-
-
-@pytest.mark.parametrize(
-    ("times_us", "tuples"),
-    [
-        ((1,), 2),
-        ((7,) * 16, 2),
-        ((7,) * 17, 3),
-        ((7,) * 128, 3),
-        ((7,) * 256, 3),
-        ((7,) * 257, 4),
-        ((1,) * 64 + (10,) * 64, 2),
-        ((1,) * 1_000 + (10,) * 1_000, 2),
-        ((1,) * 64 + (2,) * 64, 3),
-        ((1, *[10] * 15), 3),
-    ],
-)
-def test_how_many_tuples_are_allowed_follows_from_the_times(
-    times_us: tuple[int, ...], tuples: int
-) -> None:
-    assert tuples_above(times_us) == tuples
 
 
 def tournament(n: int) -> Workload:

@@ -201,11 +201,6 @@ def walk(expression: Expression) -> Iterator[tuple[Expression, int]]:
         waiting.extend((child, depth + 1) for child in reversed(children(node)))
 
 
-def depth_of(expression: Expression) -> int:
-    """Return the depth of an expression; one with nothing inside has depth 1."""
-    return max(depth for _, depth in walk(expression))
-
-
 def is_constant(expression: Expression) -> bool:
     """Return whether an expression contains no stream."""
     waiting = [expression]

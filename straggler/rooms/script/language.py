@@ -35,7 +35,6 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
     children,
-    depth_of,
     is_constant,
     walk,
 )
@@ -148,11 +147,10 @@ def _statements(text: str) -> Iterator[Statement]:
 
 def _resolve(statement: Statement, names: Collection[str]) -> Statement:
     """Turn each sensor that has the name of an earlier statement into a reference to it."""
-    nodes = [node for node, _ in walk(statement.expression)]
-    if not any(isinstance(node, Sensor) and node.id in names for node in nodes):
+    nodes = list(walk(statement.expression))
+    is_too_deep = any(depth > DEPTH_MAX for _, depth in nodes)  # it is reported as a problem
+    if is_too_deep or not any(isinstance(node, Sensor) and node.id in names for node, _ in nodes):
         return statement
-    if depth_of(statement.expression) > DEPTH_MAX:
-        return statement  # too deep, which is reported as a problem
     return replace(statement, expression=_with_names(statement.expression, names))
 
 
