@@ -13,22 +13,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from model.vocabulary import (
-    Trace,
-    Workload,
-)
+from model.vocabulary import Trace, Workload
 from model.vocabulary.trace import TraceReader, field_types, parse_object, refuse_long_integers
 from straggler.inputs.protocol import read_workloads, workload_line
 from straggler.strategies.cells import BEYOND_ASCII
-from straggler.strategies.traces import (
-    GOOD,
-    INT64,
-    STEPS,
-    TEXTS,
-    TRACES,
-    WORKLOADS,
-    declared,
-)
+from straggler.strategies.traces import GOOD, INT64, STEPS, TEXTS, TRACES, WORKLOADS, declared
 
 TOO_LONG = (1 << 63, -(1 << 63) - 1)
 NO_NUMBERS: Mapping[str, float] = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}

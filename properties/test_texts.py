@@ -22,13 +22,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from model.vocabulary import (
-    GroupingConfig,
-    JoinConfig,
-    ScriptConfig,
-    SlackConfig,
-    WatermarkConfig,
-)
+from model.vocabulary import GroupingConfig, JoinConfig, ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.durations import duration_us, parse_duration_us, write_duration, write_short
 from model.vocabulary.settings import read_settings, settings_of
 from model.vocabulary.texts import escaped, escaped_lines
