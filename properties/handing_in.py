@@ -39,7 +39,7 @@ COLUMNS = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": 
 
 
 class Halfway(NamedTuple):
-    """What a store said before the last file was read."""
+    """Statements of a store before the last file was read."""
 
     counted: Ledger
     listed: list[dict[str, Any]]
@@ -63,7 +63,7 @@ class Doors(NamedTuple):
     rows: list[Row]
     """All rows that were handed in."""
     halfway: Mapping[str, Halfway]
-    """What some stores said, by room."""
+    """Statements of some stores, by room."""
 
 
 def hand_in(
