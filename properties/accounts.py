@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
+from model.vocabulary.join import END_US
 from properties.dirty_rows import BELOW, SECOND_US
 from properties.handing_in import WAITING, Doors, rows_of
 from properties.oracles import accounts as oracle
 from properties.oracles.accounts import BAD_NUMBERS, Row
+from properties.oracles.hashing import signed_hash
 from spark_impl import grouping, join, script, watermark
 from spark_impl.landed import LandedQuery
 from spark_impl.retention import drop_before
@@ -63,18 +65,42 @@ def unaccounted(
 
 def _wait(doors: Doors, read: Sequence[Row], first: int, counts: Counter[str]) -> Iterator[str]:
     """Judge the rows that waited when ``first`` rows had been read, and the others had landed."""
-    for room, (counted, listed) in doors.halfway.items():
+    for room, (counted, listed, told) in doors.halfway.items():
         unread = [row for row in listed if row["reason"] == NOT_READ]
         due = ((seq, read[seq].device, int(read[seq].at)) for seq in range(first, len(read)))
         found = ((row["seq"], row["key"], row["event_time_us"] // SECOND_US) for row in unread)
         yield from _differ(f"the rows that {room} has not read", found, due)
         if not counted.balances or counted.pending != len(listed):
             yield f"{len(listed)} rows wait in room {room}: {counted}"
+        if room != "script":  # of which some sensors say nothing
+            yield from _clocks(room, told, listed, read[:first])
         counts["rows that a query had not read"] += len(unread)
         counts["rows that waited for answers"] += len(listed) - len(unread)
         counts["rows that waited for a correction"] += sum(
             row["reason"] == UNCORRECTED for row in listed
         )
+
+
+def _clocks(
+    room: str, told: Any, listed: Sequence[Mapping[str, Any]], read: Sequence[Row]
+) -> Iterator[str]:
+    """Judge what a room said of its clocks, and of late pairs, when it had read some rows."""
+    latest_us = Counter[object]()
+    for row in (each for each in read if each.has_number):
+        clock = row.side if room == "join" else signed_hash(row.device) % 2
+        latest_us[clock] = max(latest_us[clock], int(row.at) * SECOND_US)
+    wm_us = {each: us - oracle.LATENESS_S * SECOND_US for each, us in latest_us.items()}
+    if room == "join":
+        held = [row for row in listed if row["reason"] != NOT_READ]
+        own = [[row["event_time_us"] for row in held if row["stream"] == side] for side in "RS"]
+        complete_us = min(*wm_us.values(), max(min(each, default=END_US) for each in own))
+        due = complete_us, min("RS", key=wm_us.__getitem__), *(wm_us[side] for side in "RS")
+        found = told.complete_us, told.held_by, *told.watermarks_us.values()
+        yield from _differ("the clocks of a chain", [found], [due])
+    elif not min(wm_us.values()) <= told.watermark_us <= min(latest_us.values()):
+        yield f"the lowest watermark is {told.watermark_us}, above {wm_us}"
+    elif told.late_share * (told.pairs + told.late_pairs) != pytest.approx(told.late_pairs):
+        yield f"the share of late pairs is {told.late_share}: {told}"
 
 
 def _shorten(doors: Doors) -> Iterator[str]:
@@ -148,23 +174,30 @@ def _of_slack(
     counts["rows refused by a query"] += sum(row["stage"] == "query" for row in listed)
 
 
-def _ledger(doors: Doors, store: str, refused: int, late: int = 0) -> Iterator[str]:
+def _ledger(doors: Doors, store: str, refused: int, **places: int) -> Iterator[str]:
     """Compare the ledger of a store whose query has ended and has refused ``refused`` rows."""
     found = ledger(doors.folder / store)
+    due = {"late": 0, "shed": 0, "unasked": 0, "dropped": 0, **places}
     if store in ROOMS:
         told = ROOMS[store].progress(doors.folder / store)
         total = told.rejected if isinstance(told.rejected, int) else sum(told.rejected.values())
         in_places = sum(told.rows.values()) - told.rows.get("read", 0)
         shown = total, told.rows.get("read", 0)
-        yield from _differ(f"the progress of {store}", [shown], [(refused + late, in_places)])
+        yield from _differ(
+            f"the progress of {store}", [shown], [(refused + due["late"], in_places)]
+        )
     refused += sum(row.fault is not None for row in doors.rows)
     listed = sum(sum(reasons.values()) for reasons in found.refused.values())
     if not found.balances or found.pending:
         yield f"the ledger of {store} does not balance, or has not ended: {found}"
     yield from _differ(
         f"the ledger of {store}",
-        [(found.read, listed, found.late)],
-        [(len(doors.rows), refused, late)],
+        [
+            ("read", found.read),
+            ("refused", listed),
+            *((name, getattr(found, name)) for name in due),
+        ],
+        [("read", len(doors.rows)), ("refused", refused), *due.items()],
     )
 
 
@@ -199,10 +232,10 @@ def _of_watermark(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> It
 
 def _admitted(
     room: str, listed: DataFrame, read: Sequence[Row], stream: Callable[[Row], object]
-) -> tuple[list[Row], int, list[str]]:
+) -> tuple[list[Row], dict[str, int], list[str]]:
     """Compare a list with the rows that are late in their stream, or without a number.
 
-    Return the other rows, the number of late ones, and the differences.
+    Return the other rows, the numbers of late ones and of those that came again, and differences.
     """
     finite = {seq: row for seq, row in enumerate(read) if row.has_number}
     is_late = oracle.late((stream(row), row) for row in finite.values())
@@ -211,13 +244,15 @@ def _admitted(
     expected += [(seq, LATE) for seq in late]
     found = [(row["seq"], re.sub(" of the .*", "", row["reason"])) for row in rows_of(listed)]
     admitted = [row for seq, row in finite.items() if seq not in late]
-    return admitted, len(late), list(_differ(f"the list of {room}", found, expected))
+    again = len(admitted) - len({row.source_id for row in admitted})
+    places = {"late": len(late), "redelivered": again}
+    return admitted, places, list(_differ(f"the list of {room}", found, expected))
 
 
 def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
     store = doors.folder / "script"
     listed = script.rejected(doors.spark, store)
-    admitted, late, differences = _admitted("script", listed, read, lambda row: row.device)
+    admitted, places, differences = _admitted("script", listed, read, lambda row: row.device)
     yield from differences
     since_us = oracle.SIZE_S * SECOND_US - 1_000
     found = [
@@ -225,22 +260,22 @@ def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Itera
         for row in rows_of(script.results(doors.spark, store))
     ]
     yield from _differ("the results of scripts", found, oracle.sums(admitted).items())
-    yield from _ledger(doors, "script", sum(not row.has_number for row in read), late)
-    counts["rows late for a script"] += late
+    yield from _ledger(doors, "script", sum(not row.has_number for row in read), **places)
+    counts["rows late for a script"] += places["late"]
 
 
 def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
     store = doors.folder / "join"
     listed = join.rejected(doors.spark, store)
-    admitted, late, differences = _admitted("join", listed, read, lambda row: row.side)
+    admitted, places, differences = _admitted("join", listed, read, lambda row: row.side)
     yield from differences
     names = rows_of(doors.landing.identities())
     text = {row["source_id"]: row["source_text"] for row in names}
     pairs = rows_of(join.results(doors.spark, store))
     found = [(text[row["r_id"]], text[row["s_id"]]) for row in pairs]
     yield from _differ("the pairs", found, oracle.pairs(admitted))
-    yield from _ledger(doors, "join", sum(not row.has_number for row in read), late)
-    counts["rows late for a chain"] += late
+    yield from _ledger(doors, "join", sum(not row.has_number for row in read), **places)
+    counts["rows late for a chain"] += places["late"]
     counts["pairs"] += len(found)
 
 
@@ -250,5 +285,5 @@ def _spread(doors: Doors, read: Sequence[Row]) -> Iterator[str]:
     listed = rows_of(grouping.rejected(doors.spark, doors.folder / "grouping"))
     lacks = [seq for seq, row in mine.items() if not row.has_number]
     yield from _differ("the list of grouping", [row["seq"] for row in listed], lacks)
-    yield from _ledger(doors, "grouping", len(lacks))
+    yield from _ledger(doors, "grouping", len(lacks), unasked=len(read) - len(mine))
     yield from _differ("what is spread", doors.spread.elements(), mine)

@@ -38,6 +38,16 @@ NEVER_US = 1 << 60
 COLUMNS = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
 
 
+class Halfway(NamedTuple):
+    """Statements of a store before the last file was read."""
+
+    counted: Ledger
+    listed: list[dict[str, Any]]
+    """Rows that wait."""
+    told: Any
+    """Progress of the room."""
+
+
 class Doors(NamedTuple):
     """All rows that were handed in, and where a user finds them again."""
 
@@ -52,8 +62,8 @@ class Doors(NamedTuple):
     """Arrival numbers that the sink of room ``grouping`` got, with their counts."""
     rows: list[Row]
     """All rows that were handed in."""
-    halfway: Mapping[str, tuple[Ledger, list[dict[str, Any]]]]
-    """Ledger and list of waiting rows of some stores, before the last file was read."""
+    halfway: Mapping[str, Halfway]
+    """Statements of some stores, by room."""
 
 
 def hand_in(
@@ -65,7 +75,7 @@ def hand_in(
     """
     types = {"all": TEXT, "R": TEXT, "S": typed}
     batches: dict[int, Counter[int]] = {}
-    halfway: dict[str, tuple[Ledger, list[dict[str, Any]]]] = {}
+    halfway: Mapping[str, Halfway] = {}
     for number, rows in enumerate(files):
         write(folder / "all", number, rows, TEXT)
         for turn, side in enumerate("RS"):
@@ -88,21 +98,19 @@ def hand_in(
     return Doors(spark, folder, runs["slack"], landing, spread, handed, halfway)
 
 
-def _ask_halfway(
-    spark: SparkSession, folder: Path
-) -> dict[str, tuple[Ledger, list[dict[str, Any]]]]:
-    """Return what stores say of rows that wait; then let their queries forget the last commit.
+def _ask_halfway(spark: SparkSession, folder: Path) -> Mapping[str, Halfway]:
+    """Return what stores say while rows wait; then let their queries forget the last commit.
 
     A history whose file a correction needs is not shortened.
     """
 
-    def ask(room: Any) -> tuple[Ledger, list[dict[str, Any]]]:
+    def ask(room: Any) -> Halfway:
         store = folder / room.__name__.rpartition(".")[2]
-        return ledger(store), rows_of(room.pending(spark, store))
+        return Halfway(ledger(store), rows_of(room.pending(spark, store)), room.progress(store))
 
     with ThreadPoolExecutor(len(WAITING)) as pool:
         found = dict(zip(WAITING, pool.map(ask, WAITING.values()), strict=True))
-    if any(row["reason"] == UNCORRECTED for row in found["watermark"][1]):
+    if any(row["reason"] == UNCORRECTED for row in found["watermark"].listed):
         with pytest.raises(InputProblem, match="wait for a correction"):
             drop_before(folder / "history", 1, readers=[folder / "watermark"])
     stores = [f"{each}/_checkpoint" for each in (*WAITING, "grouping")]

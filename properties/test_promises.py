@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 
 from model.grouping import balance_claims
 from model.vocabulary.grouping import Heavy
+from model.vocabulary.script.config import Result
 from model.vocabulary.windows import Correction, Final, Late, Rejected
 from properties import accounts, dirty_rows, handing_in
 from properties.chain_runs import CARRIED, ChainPack, chain_packs, count_chain, run_chain_pack
@@ -210,14 +211,26 @@ def test_first_answers_contain_the_requested_share(
 # ---------------------------------------------------------------------------- eventual exactness
 
 
-@promised("late pairs", "corrections", "redelivered tuples", "kills with state", *SIZED)
-@given(slack=families.slack(), watermark=families.watermark())
+@promised(
+    *("late pairs", "corrections", "redelivered tuples", "kills with state", *SIZED),
+    "results of scripts",
+)
+@given(slack=families.slack(), watermark=families.watermark(), scripts=families.scripts(2))
 def test_every_answer_ends_exact(
-    spark: SparkSession, reached: Reached, slack: ClusterPack, watermark: ClusterPack
+    spark: SparkSession,
+    reached: Reached,
+    slack: ClusterPack,
+    watermark: ClusterPack,
+    scripts: ClusterPack,
 ) -> None:
-    for observed in run_packs(spark, slack, watermark, kills=1):
+    for observed in run_packs(spark, slack, watermark, scripts, kills=1):
         for seen in observed.seen:
             assert_same(seen)
+            if seen.room.name == "script":
+                judged = seen.room.check(seen.run.workload, seen.trace).verdicts
+                assert_claims_hold(seen, *judged)
+                reached.add({"results of scripts": len(seen.trace.of(Result))})
+                continue
             assert_promise_kept(seen, list_wrong_answers)
             windows = tuples_of(seen.run.workload.to_json()).of.values()
             assert not windows or seen.trace.of(Final), "there are no final answers"

@@ -205,6 +205,8 @@ def test_an_aggregate_has_the_windows_the_wait_and_its_own_settings() -> None:
         "count": SlackConfig(**common, aggregate="count"),
     }
     assert found.values == {"avg_watts": "watts", "low": "watts", "count": None}
+    with pytest.raises(ValueError, match=r"^aggregate 'low': q is 2"):
+        stream.window("1 hour").agg(avg("watts"), quantile("watts", q=2).alias("low"))
     waiting = stream.window(timedelta(hours=1), "30 minutes", max_wait="2 hours").agg(count())
     wait = WatermarkConfig(HOUR_US, HOUR_US // 2, max_wait_us=2 * HOUR_US, aggregate="count")
     assert waiting.configs == {"count": wait}
@@ -213,7 +215,8 @@ def test_an_aggregate_has_the_windows_the_wait_and_its_own_settings() -> None:
 # ------------------------------------------------------------------------- addresses and errors
 
 FOLDERS = st.lists(st.sampled_from(["a", "b c", "..", ".", "", "#1", "x=1"]), max_size=4)
-REGIONS = st.sampled_from(["", "?region=x", "?user=a&b=c"])
+CLIENTS = {"?region=x&endpoint_override=h": {"region": "x", "endpoint": "https://h"}}
+"""Settings of a client of S3, by the end of an address."""
 
 
 def folder_of(parts: list[str]) -> str:
@@ -227,11 +230,15 @@ def folder_of(parts: list[str]) -> str:
     return "".join(f"/{part}" for part in found)
 
 
-@given(FOLDERS, REGIONS)
+@given(FOLDERS, st.sampled_from(["", "?user=a&b=c", *CLIENTS]))
 def test_addresses_of_one_folder_name_one_place(parts: list[str], query: str) -> None:
     given_path, path = "/" + "/".join(parts), folder_of(parts)
     for scheme in ("s3", "s3a"):
-        assert str(locate(f"{scheme}://bucket{given_path}{query}")) == f"s3://bucket{path}{query}"
+        place = locate(f"{scheme}://bucket{given_path}{query}")
+        assert (str(place), place.s3_client) == (
+            f"s3://bucket{path}{query}",
+            CLIENTS.get(query, {}),
+        )
     for prefix in ("", "file://"):
         assert str(locate(f"{prefix}{given_path}")) == (path or "/")
     for address in (f"s3://bucket{given_path}{query}", given_path):

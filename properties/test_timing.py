@@ -18,16 +18,14 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from model.vocabulary import ScriptConfig, Workload
+from model.vocabulary import Workload
 from properties import profiles
 from properties.promised import REACHED
 from sim.kernel.plan import Plan
 from sim.script.host import ScriptTuning
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.rooms import find_room
-from straggler.strategies import clusters, families, queries
-from straggler.strategies import script as scripts
-from straggler.strategies.clusters import REGIONS, Shape
+from straggler.strategies import families, queries, script
 from straggler.strategies.packs import ClusterPack, simulate_case
 from straggler.strategies.troubled import with_workers
 
@@ -64,22 +62,8 @@ VARIATIONS: Mapping[str, tuple[Callable[[Plan], Plan], float]] = {
 # ---------------------------------------------------------------------------------------- rooms
 
 
-def busy_shape(config: ScriptConfig) -> Shape:
-    """Return the shape of busy clusters for scripts."""
-    busy = ScriptTuning("by-unit", filters=False, result_us=scripts.SCALE_US / 4)
-    keys = (tuple(sorted(config.asked_for)),)  # No other tuples can be shed.
-    return Shape(scripts.SCALE_US, config.workers, events=(40,), keys=keys, tunings=(busy,))
-
-
-@st.composite
-def script_packs(draw: st.DrawFn) -> ClusterPack:
-    """Draw a cluster of each region for scripts that three workers share."""
-    asked = scripts.configs().filter(lambda each: bool(each.asked_for))
-    config = replace(draw(asked), workers=3)
-    cases = [draw(clusters.cases(busy_shape(config), each)) for each in REGIONS]
-    return ClusterPack("script", (config,) * len(cases), tuple(cases))
-
-
+BUSY = ScriptTuning("by-unit", filters=False, result_us=script.SCALE_US / 4)
+"""The tuning of busy clusters for scripts."""
 EACH = queries.EACH // 8
 """Number of tuples of an instance in three windows."""
 
@@ -89,12 +73,9 @@ ROOMS: Mapping[str, tuple[int, Sequence[families.Packs]]] = {
     "watermark": (6, (families.watermark(families.TIMED),)),
     "join": (4, (families.CHAINS,)),
     "grouping": (3, (families.light(EACH), families.shared(EACH), families.drifting(EACH))),
-    "script": (6, (script_packs(),)),
+    "script": (6, (families.scripts(tuning=BUSY),)),
 }
-"""Number of examples in profile ``dev``, and families of each room.
-
-No promise on Spark draws clusters of scripts, so busy ones are drawn here.
-"""
+"""Number of examples in profile ``dev``, and families of each room."""
 
 
 def input_of(workload: Workload) -> tuple[object, ...]:

@@ -159,10 +159,7 @@ def _in_windows(run: TimedRun) -> dict[str, int]:
 
 
 def _in_grouping(run: TimedRun) -> dict[str, int]:
-    return {
-        "rebalances": int(run.summary["windows"]) - 1,
-        "heavy keys": len(run.trace.of(Heavy)),
-    }
+    return {"rebalances": int(run.summary["windows"]) - 1, "heavy keys": len(run.trace.of(Heavy))}
 
 
 def _in_join(run: TimedRun) -> dict[str, int]:

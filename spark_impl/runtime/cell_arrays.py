@@ -29,7 +29,7 @@ class Reasons:
     """The first reason of each cell of a column."""
 
     def __init__(self, column: pa.Array) -> None:
-        self.bad: Bools = filled(column.is_null(), True)
+        self.bad: Bools = ~is_valid(column)
         self._texts = [MISSING]
         self._which = self.bad.astype(np.int64)
 
@@ -85,7 +85,7 @@ def filled(column: pa.Array, blank: float) -> Any:
 
 def is_valid(column: pa.Array) -> Bools:
     """Return which cells are not NULL."""
-    there: Bools = filled(column.is_valid(), False)
+    there: Bools = np.asarray(column.is_valid())
     return there
 
 

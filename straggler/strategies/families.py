@@ -3,20 +3,22 @@
 Rules of this file:
 
 * ``test_promises.py`` draws each family as it is. The measure of timing draws the same ones, with
-  two exceptions. Routers get an eighth of the tuples, in windows an eighth as long. And the scales
-  :data:`WHOLE` are left out: they need all of their tuples, so workers block and shed none, and
-  their speeds do not show.
+  three exceptions. Routers get an eighth of the tuples, in windows an eighth as long. Workers of
+  scripts are kept busy by another placement. And the scales :data:`WHOLE` are left out: they need
+  all of their tuples, so workers block and shed none, and their speeds do not show.
 * Long streams of exchangeable tuples, which show the coverage of first answers, are no family: they
   are as long as their statistics need, and nothing fails in them.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from model.vocabulary import GroupingConfig
-from straggler.strategies import queries
-from straggler.strategies.clusters import REGIONS
+from sim.script.host import ScriptTuning
+from straggler.strategies import clusters, queries, script
+from straggler.strategies.clusters import REGIONS, Shape
 from straggler.strategies.packs import ClusterPack, packs
 from straggler.strategies.scales import SCALES
 
@@ -77,3 +79,14 @@ def shared(each: int = queries.EACH) -> Packs:
 def drifting(each: int = queries.EACH) -> Packs:
     """Draw clusters of the two largest sizes whose keys may drift."""
     return packs("grouping", 2, routers_of(1, each=each)[::-1], queries.drifting_shape, LIGHT)
+
+
+@st.composite
+def scripts(draw: st.DrawFn, sensors: int = 1, tuning: ScriptTuning | None = None) -> ClusterPack:
+    """Draw a cluster of every region for three workers with scripts that ask for some sensors."""
+    asked = script.configs().filter(lambda each: len(each.asked_for) >= sensors)
+    config = replace(draw(asked), workers=3)
+    keys = (tuple(sorted(config.asked_for)),)  # No other tuples can be shed.
+    shape = Shape(script.SCALE_US, config.workers, events=(40,), keys=keys, tunings=(tuning,))
+    cases = [draw(clusters.cases(shape, each)) for each in REGIONS]
+    return ClusterPack("script", (config,) * len(cases), tuple(cases))
