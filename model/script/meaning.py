@@ -21,10 +21,11 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from model.script.rules import RULES, Rules
-from model.script.stream import Point, Span, Stream, before, known_stream
+from model.script.stream import Point, Stream, before, known_stream
 from model.vocabulary import ScriptConfig, Step
 from model.vocabulary.script.config import END_US, Result, Undefined
 from model.vocabulary.script.problems import constant
+from model.vocabulary.script.slices import Span
 from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
@@ -34,6 +35,7 @@ from model.vocabulary.script.tree import (
     Union,
     Window,
     children,
+    is_computed,
     is_constant,
 )
 
@@ -68,13 +70,6 @@ def answers(
 def undefined_times(workflow: str, name: str, stamps: Iterable[int]) -> list[Undefined]:
     """Return the steps that record stamps without a finite result."""
     return [Undefined(workflow, name, stamp) for stamp in sorted(stamps)]
-
-
-def is_computed(expression: Expression, names: set[str]) -> bool:
-    """Return whether an expression is a window, an operation, or the name of one."""
-    if isinstance(expression, Name):
-        return expression.name in names
-    return not isinstance(expression, Sensor | Union)
 
 
 def stream_of(expression: Expression, streams: Streams, rules: Rules) -> Stream:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.script.placement import Placement
 from model.vocabulary import Trace
 from model.vocabulary.script.config import REASON_LATE, Rejected
+from model.vocabulary.script.placement import Placement
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import Arrived

@@ -6,8 +6,7 @@ Placements of a comparison meet the same arrivals and the same work on the same 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from model.script.graph import compile_graph
-from model.script.rules import RULES
+from model.vocabulary.script.graph import compile_graph
 from sim.script import by_hand, memory
 from sim.script.placements import PLACEMENTS, find_placement, predict_load
 from sim.script.settings import ALL, SETTINGS, config_of, from_settings, prepare
@@ -70,7 +69,7 @@ def predict_all(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[
     """Return the predicted communication of several placements of the same workflows."""
     config = config_of(settings, seed)
     graph = compile_graph(config)
-    return [predict_load(find_placement(way)(graph, config, RULES), config) for way in ways]
+    return [predict_load(find_placement(way)(graph, config), config) for way in ways]
 
 
 MEASURABLES: Mapping[str, Measurable] = {

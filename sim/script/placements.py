@@ -1,11 +1,11 @@
 """Placements of computations: that of docs/script.md, section 8, and others to compare."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TypeAlias
 
-from model.script.graph import Graph
-from model.script.placement import (
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script.graph import Graph
+from model.vocabulary.script.placement import (
     ALL_SPLIT,
     LARGE_SPLIT,
     Placement,
@@ -17,38 +17,36 @@ from model.script.placement import (
     place_split,
     place_whole,
 )
-from model.script.rules import Rules
-from model.vocabulary import ScriptConfig
 from model.vocabulary.settings import look_up
 
-PlacementRule: TypeAlias = Callable[[Graph, ScriptConfig, Rules], Placement]
+PlacementRule: TypeAlias = Callable[[Graph, ScriptConfig], Placement]
 
 
-def _plan(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
-    return place(graph, config.workers, config.cap_percent, rules)
+def _plan(graph: Graph, config: ScriptConfig) -> Placement:
+    return place(graph, config.workers, config.cap_percent)
 
 
-def _whole(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
-    return place_whole(graph, config.workers, rules)
+def _whole(graph: Graph, config: ScriptConfig) -> Placement:
+    return place_whole(graph, config.workers)
 
 
-def _literal(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
-    return place_whole(graph, config.workers, replace(rules, is_charged=False))
+def _literal(graph: Graph, config: ScriptConfig) -> Placement:
+    return place_whole(graph, config.workers, is_charged=False)
 
 
 def _split(way: str) -> PlacementRule:
-    def split(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
+    def split(graph: Graph, config: ScriptConfig) -> Placement:
         cap = load_cap(graph, config.workers, config.cap_percent)
         return place_split(graph, config.workers, cap, way)
 
     return split
 
 
-def _by_unit(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
+def _by_unit(graph: Graph, config: ScriptConfig) -> Placement:
     return place_hashed(graph, config.workers)
 
 
-def _by_sensor(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
+def _by_sensor(graph: Graph, config: ScriptConfig) -> Placement:
     return place_by_sensor(graph, config.workers)
 
 

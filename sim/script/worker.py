@@ -18,14 +18,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from model.script.graph import CONSTANT, SENSOR, Graph, compile_graph
 from model.script.intake import Clock, Intake
 from model.script.meaning import operation, undefined_times, window, window_until_us
-from model.script.placement import Placement
-from model.script.rules import RULES, Rules
+from model.script.rules import RULES
 from model.script.stream import Point, Stream
 from model.vocabulary import Event, ScriptConfig, Step
 from model.vocabulary.script.config import END_US, Rejected, Result
+from model.vocabulary.script.graph import CONSTANT, SENSOR, Graph, compile_graph
+from model.vocabulary.script.placement import Placement
 from sim.script.machine import Finding, Message, ScriptMachine
 from sim.script.placements import find_placement
 
@@ -83,12 +83,10 @@ class WorkerState(NamedTuple):
 class Worker:
     """One worker, which takes inputs and computes its share."""
 
-    def __init__(
-        self, config: ScriptConfig, placement: Placement, number: int, rules: Rules
-    ) -> None:
+    def __init__(self, config: ScriptConfig, placement: Placement, number: int) -> None:
         graph = placement.graph
         self._graph, self._nodes = graph, graph.nodes
-        self._rules, self._sent_to = rules, placement.readers
+        self._sent_to = placement.readers
         self._sensors = {graph.nodes[each].sensor: each for each in placement.hosts[number]}
         elsewhere = frozenset[int]().union(*placement.hosts[:number])
         self._says = {sensor for sensor, each in self._sensors.items() if each not in elsewhere}
@@ -100,8 +98,8 @@ class Worker:
         """Own nodes that read a stream, directly or not, in an order of computing."""
         self._named = _by_key((each.node, each) for each in graph.outputs if each.is_result)
         self._written = _by_key((node, each) for each in graph.outputs for node in each.own)
-        self._intake = Intake(config, rules, self._sensors)
-        self._state = self._at_first(known_at_first(graph, rules))
+        self._intake = Intake(config, RULES, self._sensors)
+        self._state = self._at_first(known_at_first(graph))
         self.known_us = self._least_known_us()
         """Stamp before which this worker has all results."""
 
@@ -228,13 +226,13 @@ class Worker:
                 return None
             latest = state.latest[number]
             points = {each: self._between(each, since_us, known_us) for each in latest}
-            return operation(node.op, node.inputs, latest, points, known_us, self._rules)
+            return operation(node.op, node.inputs, latest, points, known_us, RULES)
         from_us = state.next_us[number]
         if known_us < from_us:
             return None  # no end of the window has been passed
         state.next_us[number] = node.span.end_after_us(known_us)
         source = Stream(tuple(self._between(node.inputs[0], since_us, known_us)), known_us)
-        return window(node.op, node.span, source, self._rules, from_us)
+        return window(node.op, node.span, source, RULES, from_us)
 
     def _between(self, number: int, since_us: int, until_us: int) -> Sequence[Point]:
         """Return the tuples of an input, in order."""
@@ -274,13 +272,13 @@ class Worker:
             yield Finding((), [Message(reader, notice) for reader in readers])
 
 
-def known_at_first(graph: Graph, rules: Rules) -> list[int]:
+def known_at_first(graph: Graph) -> list[int]:
     """Return the stamp until which each node is known before the first tuple."""
     until_us: list[int] = []
     for node in graph.nodes:
         least_us = min([until_us[each] for each in node.inputs], default=END_US)
         if node.span is not None:
-            least_us = window_until_us(node.span, least_us, rules)
+            least_us = window_until_us(node.span, least_us, RULES)
         until_us.append(0 if node.kind == SENSOR else least_us)
     return until_us
 
@@ -309,7 +307,6 @@ class ModelScripts:
 
     config: ScriptConfig
     placement: Placement
-    rules: Rules = RULES
 
     @property
     def hosts(self) -> Sequence[frozenset[str]]:
@@ -326,10 +323,10 @@ class ModelScripts:
 
     def machine(self, worker: int) -> ScriptMachine:
         """Return the machine of a worker."""
-        return Worker(self.config, self.placement, worker, self.rules)
+        return Worker(self.config, self.placement, worker)
 
 
-def compile_scripts(config: ScriptConfig, way: str, rules: Rules = RULES) -> ModelScripts:
+def compile_scripts(config: ScriptConfig, way: str) -> ModelScripts:
     """Compile the scripts of a query as the model does; ``way`` is the name of a placement."""
-    placement = find_placement(way)(compile_graph(config), config, rules)
-    return ModelScripts(config, placement, rules)
+    placement = find_placement(way)(compile_graph(config), config)
+    return ModelScripts(config, placement)

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US
+from model.vocabulary.script.plan import compile_plan
 from spark_impl.runtime import accounts
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.limits import Limit, Limits
@@ -31,7 +32,6 @@ from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
 from spark_impl.script.kernel import Taken
-from spark_impl.script.plan import compile_plan
 from spark_impl.script.processor import (
     FLUSH,
     INPUT,

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import pytest
 
-from model.script.graph import SENSOR, UNION, Graph
 from model.script.meaning import operation, union, window
-from model.script.placement import Placement
 from model.script.rules import RULES
 from model.script.run import admit
 from model.script.stream import Stream, before
 from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script.graph import SENSOR, UNION, Graph
+from model.vocabulary.script.placement import Placement
 from sim.kernel.plan import Plan
 from sim.kernel.run import run as run_plan
 from sim.script.cluster import ScriptCluster

@@ -14,11 +14,11 @@ from model.join import oracle
 from model.join.run import SeededRun
 from model.script.intake import REDELIVERED, Intake
 from model.script.meaning import undefined_times
-from model.script.run import hosted_sensors
 from model.slack import rules
 from model.vocabulary import Step, Trace
 from model.vocabulary.grouping import Route
 from model.vocabulary.script.config import Hosted
+from model.vocabulary.script.placement import hosted_sensors
 from model.vocabulary.windows import Cleared, Revision
 from model.windows import correction, state
 from model.windows import rules as windows

@@ -12,7 +12,6 @@ from model.checking.diff import Difference
 from model.script import make_system
 from model.script.claims import judge
 from model.script.evidence import align, deviation
-from model.script.placement import components, hash_baseline, load_cap
 from model.script.scopes import EVERYDAY, SCOPES, explore
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Trace, Workload
@@ -26,6 +25,7 @@ from model.vocabulary.script.config import (
     Result,
     Undefined,
 )
+from model.vocabulary.script.placement import components, hash_baseline, load_cap
 from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
 from sim.kernel.plan import Plan as TimedPlan
 from sim.script import ScriptRun, from_settings, side_by_side
@@ -50,7 +50,7 @@ from straggler.rooms import (
 from straggler.rooms.script import inputs, limits, queries
 from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import statement_text
-from straggler.rooms.script.plan import Plan, as_float, make_plan
+from straggler.rooms.script.plan import DescribedPlan, as_float, make_plan
 from straggler.wiring import (
     Predictor,
     compare_sides,
@@ -141,7 +141,7 @@ def figures(seen: JudgedCase) -> Figures:
     }
 
 
-def _hosts(plan: Plan, sensor: str) -> int:
+def _hosts(plan: DescribedPlan, sensor: str) -> int:
     """Return the number of workers that are sent tuples of a sensor."""
     return sum(sensor in sensors for sensors in plan.placement.sensors)
 

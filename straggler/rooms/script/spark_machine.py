@@ -15,45 +15,34 @@ from typing import NamedTuple
 from model.script.silence import NO_FLOORS
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script.config import END_US, Result
-from model.vocabulary.settings import look_up
+from model.vocabulary.script.graph import compile_graph
+from model.vocabulary.script.plan import ScriptPlan, compile_plan
 from sim.script.machine import Finding, Message, ScriptMachine
-from sim.script.placements import PLAN
+from sim.script.placements import find_placement
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script.encoding import decode_messages
-from spark_impl.script.placement import ALL_SPLIT, BY_HASH, LARGE_SPLIT, WHOLE
-from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE
 from spark_impl.script.router import Router
+from spark_impl.script.share import share_of
 from spark_impl.script.system import WorkerInProcess
-
-WAYS: Mapping[str, str | None] = {
-    PLAN: None,
-    "whole": WHOLE,
-    "large-split": LARGE_SPLIT,
-    "all-split": ALL_SPLIT,
-    "by-unit": BY_HASH,
-}
-"""Placements that Spark and the simulation share: Spark's name, by the simulation's name."""
 
 
 class SparkScripts:
-    """Scripts, compiled and placed by the Spark side."""
+    """Scripts, compiled and placed for the operator of the Spark side."""
 
     def __init__(self, config: ScriptConfig, way: str) -> None:
-        self._plan = compile_plan(config, look_up("placement", way, WAYS))
+        self._plan = compile_plan(config, find_placement(way)(compile_graph(config), config))
         self._router = Router(self._plan)
 
     @property
     def hosts(self) -> Sequence[frozenset[str]]:
         """Sensors whose tuples are sent to a worker, by worker."""
-        hosts = self._plan.hosts.items()
-        workers = range(self._plan.workers)
-        return [frozenset(sensor for sensor, at in hosts if each in at) for each in workers]
+        return self._plan.placement.sensors
 
     @property
     def readers(self) -> Sequence[frozenset[int]]:
         """Other workers that receive a worker's results, by worker."""
-        shares = map(self._plan.share, range(self._plan.workers))
+        shares = [share_of(self._plan, worker) for worker in range(self._plan.workers)]
         return [frozenset[int]().union(*share.sent.values()) for share in shares]
 
     def machine(self, worker: int) -> ScriptMachine:
@@ -72,7 +61,7 @@ class _Block(NamedTuple):
 class SparkMachine:
     """One worker of the pipeline in process."""
 
-    def __init__(self, plan: Plan, router: Router, worker: int) -> None:
+    def __init__(self, plan: ScriptPlan, router: Router, worker: int) -> None:
         self.known_us = 0
         """Stamp before which all results of this worker exist (us)."""
         self._worker = worker

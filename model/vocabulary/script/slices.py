@@ -16,9 +16,30 @@ from fractions import Fraction
 from math import gcd
 from typing import NamedTuple
 
-from model.script.stream import Span
+from model.vocabulary.script.config import MILLISECOND_US
 
 HOUR_MS = 3_600_000
+
+
+class Span(NamedTuple):
+    """The length and the slide of a window, in milliseconds."""
+
+    length_ms: int
+    slide_ms: int
+
+    @property
+    def length_us(self) -> int:
+        """Length, in microseconds."""
+        return self.length_ms * MILLISECOND_US
+
+    @property
+    def slide_us(self) -> int:
+        """Slide, in microseconds."""
+        return self.slide_ms * MILLISECOND_US
+
+    def end_after_us(self, stamp_us: int) -> int:
+        """Return the first end of a window after a stamp."""
+        return (stamp_us // self.slide_us + 1) * self.slide_us
 
 
 class Comb(NamedTuple):
