@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from model.vocabulary import Trace
 from model.vocabulary.script.config import REASON_LATE, Rejected
-from model.vocabulary.script.placement import Placement
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import Arrived
@@ -30,15 +29,10 @@ ROWS_MAX = 100
 # --------------------------------------------------------------------------------------- summary
 
 
-def summary_of(
-    cluster: ScriptCluster, arrived: Arrived, trace: Trace, placed: Placement
-) -> Summary:
-    """Return all figures; figures per hour need a period.
-
-    ``placed`` is the placement whose prediction stands beside the measured figures.
-    """
+def summary_of(cluster: ScriptCluster, arrived: Arrived, trace: Trace) -> Summary:
+    """Return all figures; figures per hour need a period."""
     return {
-        **predict_load(placed, cluster.config),
+        **predict_load(cluster.placed, cluster.config),
         **_counts(cluster, arrived, trace),
         **_measured(cluster),
         **_times(cluster),
@@ -97,11 +91,11 @@ class WorkerShare(NamedTuple):
     """Share of the time in which it worked."""
 
 
-def shares_of(cluster: ScriptCluster, placed: Placement) -> tuple[WorkerShare, ...]:
-    """Return the share of every worker; ``placed`` is the placement that predicts its load."""
+def shares_of(cluster: ScriptCluster) -> tuple[WorkerShare, ...]:
+    """Return the share of every worker."""
     plan, end_us, period_us = cluster.plan, cluster.end_us, cluster.tuning.period_us
     found = []
-    for host, load in zip(cluster.hosts, placed.loads, strict=True):
+    for host, load in zip(cluster.hosts, cluster.placed.loads, strict=True):
         tuples, station = len(host.came_us), host.station
         received = tuples * plan.cluster.tuple_bytes + host.heard * cluster.tuning.result_bytes
         found.append(

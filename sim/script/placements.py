@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script.graph import Graph
+from model.vocabulary.script.graph import Graph, compile_graph
 from model.vocabulary.script.placement import (
     ALL_SPLIT,
     LARGE_SPLIT,
@@ -17,6 +17,7 @@ from model.vocabulary.script.placement import (
     place_split,
     place_whole,
 )
+from model.vocabulary.script.plan import ScriptPlan, compile_plan
 from model.vocabulary.settings import look_up
 
 PlacementRule: TypeAlias = Callable[[Graph, ScriptConfig], Placement]
@@ -68,6 +69,11 @@ PLACEMENTS: Mapping[str, PlacementRule] = {
 def find_placement(way: str) -> PlacementRule:
     """Return the rule called ``way``; raise ``ValueError`` with a suggestion if unknown."""
     return look_up("placement", way, PLACEMENTS)
+
+
+def compile_placed(config: ScriptConfig, way: str) -> ScriptPlan:
+    """Compile the scripts of a query; ``way`` is the name of a placement."""
+    return compile_plan(config, find_placement(way)(compile_graph(config), config))
 
 
 def predict_load(placed: Placement, config: ScriptConfig) -> dict[str, float | int | str]:

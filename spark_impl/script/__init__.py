@@ -16,9 +16,9 @@ from spark_impl.script.waiting import pending
 
 __all__ = [
     "Ledger",
-    "ScriptPlan",
     "Progress",
     "QueryProblem",
+    "ScriptPlan",
     "ScriptQuery",
     "compile_plan",
     "ledger",

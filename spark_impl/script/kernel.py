@@ -16,12 +16,12 @@ import numpy as np
 
 from model.vocabulary.script.config import END_US
 from model.vocabulary.script.graph import CONSTANT
+from model.vocabulary.script.plan import Share
 from model.vocabulary.script.slices import Span
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import require_later
 from spark_impl.script.admission import LATE, Arrivals, Clock, admit
 from spark_impl.script.arithmetic import NO_TUPLES, Tuples, operate
-from spark_impl.script.share import Share
 from spark_impl.script.silence import Course, Pieces, Timeline
 from spark_impl.script.slices import Folds, Slices, add_tuples, known_until_us, prune
 

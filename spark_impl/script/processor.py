@@ -15,7 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from model.vocabulary.script.graph import Output
-from model.vocabulary.script.plan import ScriptPlan
+from model.vocabulary.script.plan import ScriptPlan, Share
 from spark_impl.runtime.arrays import Ints, PlainRow, Values
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, Location, locate
@@ -24,7 +24,6 @@ from spark_impl.script import encoding
 from spark_impl.script.admission import REASONS
 from spark_impl.script.kernel import Found, Given, State, Taken, advance
 from spark_impl.script.router import Router
-from spark_impl.script.share import Share, share_of
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore
 from spark_impl.windows.arrival_files import open_file, read_request, read_tables, split
 from spark_impl.windows.blocks import SLOT, slots, task_of_slot
@@ -224,7 +223,7 @@ class ScriptProcessor(StatefulProcessor):
 
         worker = task_of_slot(int(key[-1]), self._plan.workers)
         if worker not in self._shares:
-            self._shares[worker] = share_of(self._plan, worker)
+            self._shares[worker] = self._plan.share(worker)
         share = self._shares[worker]
         blocks = defaultdict[int, list[bytes]](list)
         for frame in rows:

@@ -14,7 +14,6 @@ from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.waiting import ROW, unread
 from spark_impl.script.encoding import Kept, decode_state
 from spark_impl.script.processor import STATE_NAME
-from spark_impl.script.share import share_of
 from spark_impl.script.store import ScriptStore, load_store
 from spark_impl.windows.blocks import SLOT, task_of_slot
 
@@ -46,7 +45,7 @@ def _waiting(
     source = session_of_query(spark, checkpoint, None).read.format("statestore")
     source = source.options(path=checkpoint.for_spark, stateVarName=STATE_NAME)
     for row in source.load().select("key", "value").collect():
-        share = share_of(plan, task_of_slot(row.key[SLOT], plan.workers))
+        share = plan.share(task_of_slot(row.key[SLOT], plan.workers))
         parts: list[Any] = [bytes(v) if isinstance(v, bytearray) else v for v in row.value]
         for number, log in decode_state(share, Kept(*parts)).logs.items():
             if number not in share.says:

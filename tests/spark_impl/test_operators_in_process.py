@@ -18,7 +18,6 @@ from spark_impl.script import compile_plan
 from spark_impl.script.admission import Arrivals
 from spark_impl.script.kernel import Given, State, advance
 from spark_impl.script.router import Router
-from spark_impl.script.share import share_of
 from spark_impl.slack.query import SLACK
 from spark_impl.slack.rule import Memory
 from spark_impl.windows import kernel
@@ -54,7 +53,7 @@ def test_state_holds_nothing_that_is_over() -> None:
         (("A", 1),),
         lateness_us=2_000,
     )
-    share, state = share_of(compile_plan(config), 0), State()
+    share, state = compile_plan(config).share(0), State()
     sizes = set()
     for batch in range(50):
         rows = np.arange(100) + 100 * batch

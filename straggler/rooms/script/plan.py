@@ -1,4 +1,4 @@
-"""ScriptPlan of a set of workflows, as data, tables and sentences.
+"""Plan of a set of workflows, as data, tables and sentences.
 
 Rules of this file:
 

@@ -13,41 +13,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from model.script.silence import NO_FLOORS
-from model.vocabulary import Event, ScriptConfig
+from model.vocabulary import Event
 from model.vocabulary.script.config import END_US, Result
-from model.vocabulary.script.graph import compile_graph
-from model.vocabulary.script.plan import ScriptPlan, compile_plan
-from sim.script.machine import Finding, Message, ScriptMachine
-from sim.script.placements import find_placement
+from model.vocabulary.script.plan import ScriptPlan
+from sim.script.machine import Finding, Message
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script.encoding import decode_messages
 from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE
 from spark_impl.script.router import Router
-from spark_impl.script.share import share_of
 from spark_impl.script.system import WorkerInProcess
-
-
-class SparkScripts:
-    """Scripts, compiled and placed for the operator of the Spark side."""
-
-    def __init__(self, config: ScriptConfig, way: str) -> None:
-        self._plan = compile_plan(config, find_placement(way)(compile_graph(config), config))
-        self._router = Router(self._plan)
-
-    @property
-    def hosts(self) -> Sequence[frozenset[str]]:
-        """Sensors whose tuples are sent to a worker, by worker."""
-        return self._plan.placement.sensors
-
-    @property
-    def readers(self) -> Sequence[frozenset[int]]:
-        """Other workers that receive a worker's results, by worker."""
-        shares = [share_of(self._plan, worker) for worker in range(self._plan.workers)]
-        return [frozenset[int]().union(*share.sent.values()) for share in shares]
-
-    def machine(self, worker: int) -> ScriptMachine:
-        """Return the machine of a worker."""
-        return SparkMachine(self._plan, self._router, worker)
 
 
 class _Block(NamedTuple):
@@ -61,11 +35,11 @@ class _Block(NamedTuple):
 class SparkMachine:
     """One worker of the pipeline in process."""
 
-    def __init__(self, plan: ScriptPlan, router: Router, worker: int) -> None:
+    def __init__(self, plan: ScriptPlan, worker: int) -> None:
         self.known_us = 0
         """Stamp before which all results of this worker exist (us)."""
         self._worker = worker
-        self._router = router
+        self._router = Router(plan)
         self._running = WorkerInProcess(plan, worker)
         self._events: list[Event] = []  # of the micro-batch
         self._sent: dict[int, int] = {}  # messages, by reader
