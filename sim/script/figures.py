@@ -9,7 +9,6 @@ Rules of this file:
 """
 
 from math import ceil
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,41 +73,6 @@ def _measured(cluster: ScriptCluster) -> Summary:
         "measured_results_per_hour": results / hours,
         "measured_largest_load_per_hour": max(loads) / hours,
     }
-
-
-class WorkerShare(NamedTuple):
-    """Load and work of one worker."""
-
-    worker: int
-    predicted_per_hour: float
-    """Tuples of sensors, predicted by their rates."""
-    measured_per_hour: float | None
-    """``None`` if it is unknown how long sensors should have sent."""
-    bytes_received: int
-    """Bytes of tuples, and of results and notices of other workers."""
-    results_sent: int
-    busy: float
-    """Share of the time in which it worked."""
-
-
-def shares_of(cluster: ScriptCluster) -> tuple[WorkerShare, ...]:
-    """Return the share of every worker."""
-    plan, end_us, period_us = cluster.plan, cluster.end_us, cluster.tuning.period_us
-    found = []
-    for host, load in zip(cluster.hosts, cluster.placed.loads, strict=True):
-        tuples, station = len(host.came_us), host.station
-        received = tuples * plan.cluster.tuple_bytes + host.heard * cluster.tuning.result_bytes
-        found.append(
-            WorkerShare(
-                host.number,
-                float(load),
-                None if period_us is None else tuples / (period_us / HOUR_US),
-                received,
-                sum(len(sent.stamps_us) for sent in host.sent),
-                station.busy.mean(end_us),
-            )
-        )
-    return tuple(found)
 
 
 def answer_times(cluster: ScriptCluster) -> tuple[FloatArray, FloatArray]:

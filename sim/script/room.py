@@ -1,13 +1,11 @@
 """Timed runs of room ``script`` (docs/script.md): a plan, scripts and a seed in; figures out."""
 
-from dataclasses import dataclass
-
 from model.vocabulary import ScriptConfig
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
 from sim.kernel.run import TimedRun, run
 from sim.script.cluster import ScriptCluster
-from sim.script.figures import WorkerShare, series_of, shares_of, summary_of
+from sim.script.figures import series_of, summary_of
 from sim.script.host import ScriptTuning
 from sim.script.machine import MachineOf
 from sim.script.placements import compile_placed
@@ -16,17 +14,9 @@ from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import TimedRoom, workload_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScriptRun(TimedRun):
-    """A timed run of sensor scripts."""
-
-    shares: tuple[WorkerShare, ...]
-    """Share of each worker."""
-
-
 def simulate(
     plan: Plan, config: ScriptConfig, seed: int, *, machine: MachineOf = Worker
-) -> ScriptRun:
+) -> TimedRun:
     """Run a plan, whose keys are sensors, through workers until everything is over.
 
     Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: all
@@ -41,13 +31,12 @@ def simulate(
     )
     trace = cluster.trace()
     head: Summary = {"input": plan.name, "seed": seed, "placement": placement}
-    found = ScriptRun(
+    found = TimedRun(
         plan,
         workload_of("script", plan, config, seed, arrived, cluster.kills()),
         trace,
         series_of(cluster),
         {**head, **summary_of(cluster, arrived, trace)},
-        shares_of(cluster),
     )
     cluster.close()
     return found

@@ -17,10 +17,11 @@ from model.vocabulary.settings import (
 from sim.clusters import NONE, TIERS, ClusterSettings, place_of
 from sim.kernel.log import drop_later_disturbances
 from sim.kernel.plan import Plan
+from sim.kernel.run import TimedRun
 from sim.kernel.trigger import Every
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS
-from sim.script.room import ScriptRun, simulate
+from sim.script.room import simulate
 from sim.script.scenarios import DISORDERS, SETS, Sending, WorkflowSet, WorkflowSizes, plan_of
 
 ALL = "all"
@@ -90,13 +91,13 @@ class ReadyRun(NamedTuple):
     config: ScriptConfig
     seed: int
 
-    def run(self, placement: str) -> ScriptRun:
+    def run(self, placement: str) -> TimedRun:
         """Simulate the run with a placement."""
         tuning = replace(self.plan.tuned(ScriptTuning()), placement=placement)
         return simulate(replace(self.plan, tuning=tuning), self.config, self.seed)
 
 
-def from_settings(texts: Mapping[str, str], seed: int) -> ScriptRun:
+def from_settings(texts: Mapping[str, str], seed: int) -> TimedRun:
     """Run the room with these settings, and defaults for all others.
 
     Raise ``ValueError`` with one sentence that names the offending name or value.

@@ -22,7 +22,7 @@ from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import At
-from sim.script import ScriptRun, from_settings, simulate
+from sim.script import TimedRun, from_settings, simulate
 from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS, compile_placed
@@ -148,7 +148,7 @@ def test_a_full_worker_holds_the_line_or_sheds(when_full: Literal["block", "drop
 # ------------------------------------------------------------------------------------ any workflows
 
 
-def small(seed: int = 1, /, **settings: object) -> ScriptRun:
+def small(seed: int = 1, /, **settings: object) -> TimedRun:
     texts = {"sensors": 10, "rates_hz": "5,2", "seconds": 12, "workers": 3, **settings}
     return from_settings({key: str(value) for key, value in texts.items()}, seed)
 

@@ -28,8 +28,7 @@ from model.vocabulary.script.config import (
 from model.vocabulary.script.placement import components, hash_baseline, load_cap
 from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
 from sim.kernel.plan import Plan as TimedPlan
-from sim.script import ScriptRun, from_settings, side_by_side
-from sim.script.figures import WorkerShare
+from sim.script import TimedRun, from_settings, side_by_side
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLAN
 from sim.script.room import TIMED_ROOM
@@ -208,7 +207,7 @@ SIDES = {
 """Columns of the table of all placements: field of a side, and format."""
 
 
-def alternatives(_: ScriptRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
+def alternatives(_: TimedRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
     """Return all placements side by side."""
     sides = side_by_side(settings, seed)
     remark = (
@@ -224,27 +223,16 @@ def undetermined_steps(plan: TimedPlan) -> tuple[type, ...]:
     return () if plan.tuned(ScriptTuning()).placement == PLAN else (Hosted,)
 
 
-def timed_remarks(run: ScriptRun) -> tuple[Remark, ...]:
-    """Return every worker's part, and a note on an unspecified placement."""
-    parts = "; ".join(_describe_share(share) for share in run.shares)
-    found = [Remark("workers", parts, {"workers": [share._asdict() for share in run.shares]})]
+def timed_remarks(run: TimedRun) -> tuple[Remark, ...]:
+    """Return a note on an unspecified placement."""
     placement = run.summary["placement"]
-    if placement != PLAN:
-        other = (
-            f"{placement} is not the placement of docs/script.md: tuples of sensors go to other"
-            " workers, and which of them host a sensor is not compared"
-        )
-        found.append(Remark("placement", other, {"placement": placement}))
-    return tuple(found)
-
-
-def _describe_share(share: WorkerShare) -> str:
-    measured = 0.0 if share.measured_per_hour is None else share.measured_per_hour
-    return (
-        f"worker {share.worker} is sent {measured:,.0f} tuples an hour"
-        f" ({share.predicted_per_hour:,.0f} by the rates) and {share.bytes_received:,} bytes,"
-        f" sends {share.results_sent:,} results, is busy {share.busy:.0%}"
+    if placement == PLAN:
+        return ()
+    other = (
+        f"{placement} is not the placement of docs/script.md: tuples of sensors go to other"
+        " workers, and which of them host a sensor is not compared"
     )
+    return (Remark("placement", other, {"placement": placement}),)
 
 
 # ------------------------------------------------------------- counterexamples that people read
