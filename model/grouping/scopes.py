@@ -5,7 +5,6 @@ Rules of this file:
 * A state is the stream that has arrived. Two orders of arrival are two states, because promises are
   about the whole stream. So state counts are counts of streams.
 * A capital letter is a tuple of the key in small letters whose value is not finite.
-* A planted bug is explored in its home, a scope of its policy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -107,10 +106,6 @@ SCOPES: Mapping[str, Scope] = {
     "long": Scope(_config("tag"), "ab", 8),
 }
 EVERYDAY = ("tag", "w-choices", "pkg")
-HOMES = {
-    name: "pkg" if variant.example.config.get("policy") == "pkg" else "tag"
-    for name, variant in VARIANTS.items()
-}
 
 
 # --------------------------------------------------------------------------------------- claims

@@ -47,7 +47,7 @@ def admit(
     """
     asked_for = config.asked_for
     intake = Intake(config, rules, [sensor for sensor, _ in config.sensors])
-    silences = Silences(config, rules)
+    silences = Silences(config)
     points: dict[str, list[Point]] = {sensor: [] for sensor in intake.clocks}
     rejected: list[Rejected] = []
     for event in workload.arrivals:

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import simpy
 
-from model.script.rules import RULES
 from model.script.silence import Silences
 from model.vocabulary import Event, Fault, Step, Trace, task_of
 from model.vocabulary.script.config import Undefined
@@ -66,7 +65,7 @@ class ScriptCluster:
         """Numbers of the workers to which the log sends each sensor."""
         self._connect(_read_by(self.placed))
         self._sheds = may_shed(plan)
-        self._silences = Silences(config, RULES)
+        self._silences = Silences(config)
 
     # ------------------------------------------------------------------------ called by the run
 

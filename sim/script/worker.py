@@ -223,7 +223,7 @@ class Worker:
             return None  # no end of the window has been passed
         state.next_us[number] = node.span.end_after_us(known_us)
         source = Stream(tuple(self._between(node.inputs[0], since_us, known_us)), known_us)
-        return window(node.op, node.span, source, RULES, from_us)
+        return window(node.op, node.span, source, from_us)
 
     def _between(self, number: int, since_us: int, until_us: int) -> Sequence[Point]:
         """Return the tuples of an input, in order."""
@@ -269,7 +269,7 @@ def known_at_first(graph: Graph) -> list[int]:
     for node in graph.nodes:
         least_us = min([until_us[each] for each in node.inputs], default=END_US)
         if node.span is not None:
-            least_us = window_until_us(node.span, least_us, RULES)
+            least_us = window_until_us(node.span, least_us)
         until_us.append(0 if node.kind == SENSOR else least_us)
     return until_us
 

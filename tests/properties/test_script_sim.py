@@ -74,7 +74,7 @@ def evaluated(seen: InspectedRun) -> list[Stream]:
         if node.kind == SENSOR:
             streams.append(sensors[node.sensor])
         elif node.span is not None:
-            streams.append(window(node.op, node.span, streams[node.inputs[0]], RULES))
+            streams.append(window(node.op, node.span, streams[node.inputs[0]]))
         elif node.kind == UNION:
             streams.append(union([streams[each] for each in node.inputs]))
         else:

@@ -144,7 +144,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
     },
     "grouping": {
         "every arrival goes to one instance": Planted(grouping.run, _without_odd_routes),
-        "every tuple goes to a candidate of its key": "one_choice_twice",
+        "every tuple goes to a candidate of its key": "uniform_if_light",
         "few instances a key": "heavy_drawn",
         "answers are those of all tuples": Planted(
             grouping.merge_aggregates, lambda right, parts, top: right([*parts][:1], top)
