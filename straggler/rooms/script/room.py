@@ -1,6 +1,5 @@
 """Room ``script`` as the command line and the tests know it."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -25,7 +24,8 @@ from model.vocabulary.script.config import (
     Result,
     Undefined,
 )
-from model.vocabulary.script.placement import components, hash_baseline, load_cap
+from model.vocabulary.script.placement import hash_baseline
+from model.vocabulary.script.plan import compile_plan
 from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
 from sim.kernel.plan import Plan as TimedPlan
 from sim.script import TimedRun, from_settings, side_by_side
@@ -49,7 +49,7 @@ from straggler.rooms import (
 from straggler.rooms.script import inputs, limits, queries
 from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import statement_text
-from straggler.rooms.script.plan import DescribedPlan, as_float, make_plan
+from straggler.rooms.script.plan import as_float, make_plan
 from straggler.wiring import (
     Predictor,
     compare_sides,
@@ -106,43 +106,24 @@ def compare(
 
 
 def figures(seen: JudgedCase) -> Figures:
-    """Return what happened in the reference, and the loads and messages of its plan."""
+    """Return what happened in the reference, and what its plan sends."""
     workload, expected = seen.case.workload, seen.expected
     config = ScriptConfig.from_json(workload.config)
-    plan = make_plan(config)
-    placed, nodes = plan.placement, plan.graph.nodes
-    windows = Counter(node.inputs[0] for node in nodes if node.span is not None)
-    slides_ms = {n: max(each.slide_ms for each in s) for n, s in plan.graph.spans().items()}
-    _, by_hash = hash_baseline(plan.graph, config.workers)
+    plan = compile_plan(config)
+    graph, sent = plan.graph, plan.placement.communication
+    _, by_hash = hash_baseline(graph, config.workers)
     off = deviation(workload, expected, seen.observed)
     return {
         "tuples": len(workload.arrivals),
         "results": len(expected.of(Result)) if Result in seen.step_types else 0,
         "undefined": len(expected.of(Undefined)),
         "late": sum(each.reason == REASON_LATE for each in expected.of(Rejected)),
-        "computations": len(plan.graph.computed),
-        "shared": plan.graph.written - len(plan.graph.computed),
-        "slices_shared": sum(several > 1 for several in windows.values()),
-        "narrow_panes": sum(
-            each.is_panes and each.cutting[0].every_ms < slides_ms[number]
-            for number, each in plan.slices.items()
-        ),
-        "edges": sum(not each.is_panes for each in plan.slices.values()),
-        "components": len(components(plan.graph)),
-        "results_sent": as_float(placed.derived),
-        "sensors_sent_twice": sum(_hosts(plan, each) > 1 for each in config.asked_for),
-        "largest_load": float(max(placed.loads)),
-        "load_cap": float(load_cap(plan.graph, config.workers, config.cap_percent)),
-        "sent": as_float(placed.communication),
-        "sent_by_hash": as_float(by_hash),
-        "saved": as_float(1 - placed.communication / by_hash) if by_hash else 0.0,
+        "shared": graph.written - len(graph.computed),
+        "slices_shared": sum(len(numbers) > 1 for numbers in graph.windows.values()),
+        "sent": as_float(sent),
+        "saved": as_float(1 - sent / by_hash) if by_hash else 0.0,
         "deviation": off if isfinite(off) else None,
     }
-
-
-def _hosts(plan: DescribedPlan, sensor: str) -> int:
-    """Return the number of workers that are sent tuples of a sensor."""
-    return sum(sensor in sensors for sensors in plan.placement.sensors)
 
 
 SHOWN = (
