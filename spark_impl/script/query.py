@@ -1,8 +1,6 @@
 """The interface for users: the streaming query of all scripts, and the results in its store."""
 
-import io
 from collections.abc import Callable, Collection, Mapping
-from contextlib import redirect_stdout
 from functools import partial
 from typing import NamedTuple
 
@@ -119,16 +117,6 @@ class ScriptQuery(Runnable):
         if rows:
             self.store.request(rows, self.store.schema_of(BLOCK), self._source)
             self.run_available()
-
-    def explain(self) -> str:
-        """Return Spark's physical plan of a micro-batch, without the final writing.
-
-        Nothing is run. :attr:`plan` says what is computed.
-        """
-        found = io.StringIO()
-        with redirect_stdout(found):
-            self._answers().explain()
-        return found.getvalue().strip()
 
     def rejected(self) -> DataFrame:
         """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
