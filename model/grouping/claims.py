@@ -35,7 +35,7 @@ FEW = "few instances a key"
 ANSWERS = "answers are those of all tuples"
 REJECTIONS = "rejected is what is not finite"
 
-TWO_OR_LESS = ("pkg", "d-choices", "w-choices", "tag-literal", "tag")
+TWO_OR_LESS = ("pkg", "w-choices", "tag-literal", "tag")
 """Policies under which a light key has at most 2 candidates."""
 
 ROUNDING = 1e-9

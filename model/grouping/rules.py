@@ -159,7 +159,7 @@ def _more(numbers: tuple[int, ...], at: int) -> tuple[int, ...]:
 
 
 _LEAST_LOADED = (
-    *("key", "shuffle", "pkg", "d-choices", "w-choices"),
+    *("key", "shuffle", "pkg", "w-choices"),
     *("nag-static", "nag-dynamic", "tag-literal", "tag"),
 )
 ROUTERS: Mapping[str, Router] = {
@@ -195,7 +195,7 @@ def _by_tier_and_time(config: GroupingConfig, times_us: tuple[int, ...]) -> tupl
     return tuple([time_us * cost for time_us, cost in pairs])
 
 
-_COUNTED = ("key", "round-robin", "shuffle", "pkg", "d-choices", "w-choices", "dkg", "dag", "cg")
+_COUNTED = ("key", "round-robin", "shuffle", "pkg", "w-choices", "dkg", "dag", "cg")
 COSTS: Mapping[str, Costs] = {
     **dict.fromkeys(_COUNTED, _one_each),
     "nag-static": _by_tier,

@@ -100,7 +100,6 @@ def _config(policy: str) -> GroupingConfig:
 SCOPES: Mapping[str, Scope] = {
     "tag": Scope(_config("tag"), "abA", 5),
     "tag-literal": Scope(_config("tag-literal"), "abA", 5),
-    "d-choices": Scope(_config("d-choices"), "abA", 5),
     "w-choices": Scope(_config("w-choices"), "abA", 5),
     "pkg": Scope(_config("pkg"), "abA", 5),
     "long": Scope(_config("tag"), "ab", 8),

@@ -16,7 +16,6 @@ POLICIES = (
     "round-robin",
     "shuffle",
     "pkg",
-    "d-choices",
     "w-choices",
     "dkg",
     "nag-static",

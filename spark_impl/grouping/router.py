@@ -30,7 +30,7 @@ from spark_impl.runtime.arrays import Ints
 
 BY_TIME = ("tag", "tag-literal")
 """Policies whose loads are times; those of ``_BY_NUMBER`` are numbers of tuples."""
-_BY_NUMBER = ("key", "round-robin", "shuffle", "pkg", "d-choices", "w-choices", "dkg", "dag", "cg")
+_BY_NUMBER = ("key", "round-robin", "shuffle", "pkg", "w-choices", "dkg", "dag", "cg")
 RESET = ("dag", *BY_TIME)
 """Policies whose loads start every window anew."""
 VIRTUAL = 10
@@ -243,7 +243,7 @@ def _bucketed(
 
 _LEAST_LOADED = (
     *EVERYWHERE,
-    *("key", "pkg", "d-choices", "w-choices", "dkg", "tag-literal", "tag"),
+    *("key", "pkg", "w-choices", "dkg", "tag-literal", "tag"),
 )
 """Policies that send a tuple to the least loaded of its key's candidates."""
 _WAYS: Mapping[str, Callable[[Job], tuple[Ints, SenderState]]] = {
