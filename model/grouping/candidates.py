@@ -180,7 +180,6 @@ def enough_instances(table: Table, key: str) -> set[int]:
 
 CANDIDATES: Mapping[str, Candidates] = {
     "key": one_instance,
-    "round-robin": all_instances,
     "shuffle": all_instances,
     "pkg": two_instances,
     "w-choices": all_if_heavy,

@@ -98,7 +98,7 @@ class Machine:
         self.config = config
         self._table = first_table(config, rules)
         self._tuples = 0
-        self._states = [initial_state(config, sender) for sender in range(config.senders)]
+        self._states = [initial_state(config)] * config.senders
         self._summaries: list[Summary] = [{} for _ in self._states]
         self._parts: list[list[str]] = [[] for _ in self._states]
         self._got: dict[tuple[int, int, str], list[tuple[int, float]]] = defaultdict(list)

@@ -13,7 +13,6 @@ from model.vocabulary.trace import fields_of
 
 POLICIES = (
     "key",
-    "round-robin",
     "shuffle",
     "pkg",
     "w-choices",

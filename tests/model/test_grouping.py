@@ -48,9 +48,9 @@ def table(heavy: dict[str, int], tuples: int = 100, **config: Any) -> Table:
 # ------------------------------------------------------------------------------------------- routes
 
 
-def routed(table: Table, keys: str, sender: int = 0) -> list[int]:
+def routed(table: Table, keys: str) -> list[int]:
     """Return the instances that a sender's tuples go to, one letter a key."""
-    state = rules.begin_window(table, rules.initial_state(table.config, sender))
+    state = rules.begin_window(table, rules.initial_state(table.config))
     places = []
     for key in keys:
         instance, state = rules.route(table, state, key)
