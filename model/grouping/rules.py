@@ -58,26 +58,6 @@ def route(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]
     return look_up("policy", table.config.policy, ROUTERS)(table, state, key)
 
 
-def route_all(
-    table: Table, state: SenderState, keys: Sequence[str]
-) -> tuple[list[int], SenderState]:
-    """Route tuples one after the other, with the result of :func:`route` for each."""
-    own = look_up("policy", table.config.policy, ROUTERS)
-    where = []
-    if own is not _least_load:
-        for key in keys:
-            instance, state = own(table, state, key)
-            where.append(instance)
-        return where, state
-    loads, costs = list(state.loads), table.costs
-    candidates = {key: table.candidates(key) for key in dict.fromkeys(keys)}
-    for key in keys:
-        instance = least(candidates[key], loads)
-        loads[instance] += costs[instance]
-        where.append(instance)
-    return where, state._replace(loads=tuple(loads), routed=state.routed + len(where))
-
-
 def least(candidates: Sequence[int], loads: Sequence[int]) -> int:
     """Return the first candidate with the least load."""
     if len(candidates) == 2:  # Nearly every key has two; min takes three times as long.
