@@ -65,13 +65,11 @@ def _measured(cluster: ScriptCluster) -> Summary:
     if period_us is None:
         return {}
     hours, until_us = period_us / HOUR_US, cluster.plan.epoch_us + period_us
-    loads = [len(host.came_us) for host in cluster.hosts]
+    tuples = sum(len(host.came_us) for host in cluster.hosts)
     results = sum(stamp_us < until_us for sent in cluster.sent() for stamp_us in sent.stamps_us)
     return {
-        "measured_per_hour": (sum(loads) + results) / hours,
-        "measured_tuples_per_hour": sum(loads) / hours,
-        "measured_results_per_hour": results / hours,
-        "measured_largest_load_per_hour": max(loads) / hours,
+        "measured_per_hour": (tuples + results) / hours,
+        "measured_tuples_per_hour": tuples / hours,
     }
 
 
@@ -98,7 +96,7 @@ def _times(cluster: ScriptCluster) -> Summary:
 def _load(cluster: ScriptCluster) -> Summary:
     """Return the duration and the utilisation of workers."""
     busy = [host.station.busy.mean(cluster.end_us) for host in cluster.hosts]
-    return {"duration_us": cluster.end_us, "busiest": max(busy), "idlest": min(busy)}
+    return {"duration_us": cluster.end_us, "busiest": max(busy)}
 
 
 # ---------------------------------------------------------------------------------------- series

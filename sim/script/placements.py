@@ -79,11 +79,9 @@ def compile_placed(config: ScriptConfig, way: str) -> ScriptPlan:
 def predict_load(placed: Placement, config: ScriptConfig) -> dict[str, float | int | str]:
     """Return tuples and results per hour, predicted by the rates, and how even the load is."""
     graph = placed.graph
-    cap = load_cap(graph, config.workers, config.cap_percent)
-    even = cap / config.cap_percent * 100
+    even = load_cap(graph, config.workers, 100)
     _, baseline = hash_baseline(graph, config.workers)
-    loads, derived = placed.loads, placed.derived
-    communication, largest = sum(loads) + derived, max(loads)
+    loads, communication = placed.loads, placed.communication
     return {
         "way": placed.way,
         "workflows": len(config.workflows),
@@ -91,12 +89,8 @@ def predict_load(placed: Placement, config: ScriptConfig) -> dict[str, float | i
         "written": graph.written,
         "computed": len(graph.computed),
         "sensors": len(config.sensors),
-        "sensors_dropped": len(config.sensors) - len(config.asked_for),
         "predicted_per_hour": float(communication),
         "predicted_tuples_per_hour": float(sum(loads)),
-        "predicted_results_per_hour": float(derived),
-        "predicted_largest_load_per_hour": float(largest),
-        "cap_per_hour": float(cap),
-        **({"largest_over_even": float(largest / even)} if even else {}),
+        **({"largest_over_even": float(max(loads) / even)} if even else {}),
         **({"sent_over_baseline": float(communication / baseline)} if baseline else {}),
     }
