@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* The plan says which sensors a worker hosts and what it computes. The machine decides which arrivals
-  it admits, its findings, and the readers of its messages. The simulation decides when the machine
-  is asked, the cost, and how messages travel.
+* The plan says which sensors a worker hosts and what it computes. The machine decides which
+  arrivals it admits, its findings, and the readers of its messages. The simulation decides when
+  the machine is asked, the cost, and how messages travel.
 * How far silence has moved the watermarks of sensors is known at the log, which sees all arrivals.
   It comes with an arrival of the sensor, and with the end of a micro-batch.
 * A worker that fails is restored, and gets its items since then again. So it may hear a message a

@@ -137,7 +137,7 @@ def _windows_of(graph: Graph) -> list[_Window]:
     found = []
     for number in graph.computed:
         span = graph.nodes[number].span
-        sensors = tuple([graph.nodes[each].sensor for each in graph.streams(number)])
+        sensors = tuple([graph.nodes[each].sensor for each in graph.reads[number]])
         if span is not None and all(sensors):
             (source,) = graph.nodes[number].inputs
             cutting = choose([span], graph.per_hour[source]).cutting

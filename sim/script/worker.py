@@ -85,7 +85,7 @@ class Worker:
         self._sent_to, self._own, self._readers = share.sent, share.computed, share.readers
         self._sensors = {self._nodes[each].sensor: each for each in share.sensors}
         self._says = share.says
-        self._reads = {each: graph.streams(each) for each in self._own}
+        self._reads = {each: graph.reads[each] for each in self._own}
         self._below = {each: _reached(each, self._readers) for each in self._readers}
         """Own nodes that read a stream, directly or not, in an order of computing."""
         self._named, self._written = plan.statements, plan.writers

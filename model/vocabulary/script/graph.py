@@ -88,17 +88,24 @@ class Graph:
             return ()
         return node.inputs if node.kind == UNION else (number,)
 
-    def streams(self, number: int) -> tuple[int, ...]:
-        """Return the sensors and computed nodes that a node reads, also through unions."""
-        inputs = self.nodes[number].inputs
-        return tuple(dict.fromkeys(part for each in inputs for part in self.parts(each)))
+    @cached_property
+    def reads(self) -> Mapping[int, tuple[int, ...]]:
+        """The sensors and computed nodes that each computed node reads, also through unions."""
+        return {
+            number: tuple(
+                dict.fromkeys(
+                    [part for each in self.nodes[number].inputs for part in self.parts(each)]
+                )
+            )
+            for number in self.computed
+        }
 
     @cached_property
     def readers(self) -> Mapping[int, tuple[int, ...]]:
         """The windows and operations that read a sensor or result, by its node."""
         found: dict[int, list[int]] = {}
-        for number in self.computed:
-            for each in self.streams(number):
+        for number, streams in self.reads.items():
+            for each in streams:
                 found.setdefault(each, []).append(number)
         return {stream: tuple(numbers) for stream, numbers in found.items()}
 

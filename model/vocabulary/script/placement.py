@@ -57,7 +57,7 @@ class Placement:
         """Other workers that read the results of a computed node, by node."""
         found: dict[int, set[int]] = {}
         for number in self.graph.computed:
-            for each in self.graph.streams(number):
+            for each in self.graph.reads[number]:
                 if each in self.worker and self.worker[each] != self.worker[number]:
                     found.setdefault(each, set()).add(self.worker[number])
         return {each: tuple(sorted(workers)) for each, workers in sorted(found.items())}
@@ -91,7 +91,7 @@ def hosted_sensors(placement: Placement) -> Iterator[Hosted]:
 
 def sensors_of(graph: Graph, number: int) -> frozenset[int]:
     """Return the sensors that a computed node reads directly, or through unions."""
-    return frozenset(each for each in graph.streams(number) if graph.nodes[each].kind == SENSOR)
+    return frozenset(each for each in graph.reads[number] if graph.nodes[each].kind == SENSOR)
 
 
 def units(graph: Graph) -> list[Unit]:
@@ -111,7 +111,7 @@ def components(graph: Graph) -> list[Unit]:
         return number
 
     for number in graph.computed:
-        for each in graph.streams(number):
+        for each in graph.reads[number]:
             left, right = sorted((find(number), find(each)))
             root[right] = left
     nodes: dict[int, list[int]] = {}
@@ -229,7 +229,7 @@ def place_derived(graph: Graph, worker: Mapping[int, int]) -> dict[int, int]:
     for number in graph.computed:
         if number not in found:
             at: dict[int, Fraction] = {}
-            for each in graph.streams(number):
+            for each in graph.reads[number]:
                 at[found[each]] = at.get(found[each], Fraction()) + graph.per_hour[each]
             found[number] = min(at, key=lambda each: (-at[each], each))
     return found

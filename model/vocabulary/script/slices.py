@@ -13,6 +13,7 @@ Rules of this file:
 
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
@@ -67,12 +68,14 @@ def slice_of(cutting: Cutting, stamp_us: int) -> int:
     return max(comb.cut_us(stamp_us) for comb in cutting)
 
 
-def panes(spans: Iterable[Span]) -> Cutting:
+@lru_cache(maxsize=1024)  # many streams have equal windows
+def panes(spans: tuple[Span, ...]) -> Cutting:
     """Cut into pieces as wide as the greatest common divisor of all lengths and slides."""
     return (Comb(gcd(*(number for span in spans for number in span)), 0),)
 
 
-def edges(spans: Iterable[Span]) -> Cutting:
+@lru_cache(maxsize=1024)
+def edges(spans: tuple[Span, ...]) -> Cutting:
     """Cut where a window begins or ends, and nowhere else."""
     combs = {
         Comb(span.slide_ms, at % span.slide_ms) for span in spans for at in (0, -span.length_ms)
@@ -83,19 +86,26 @@ def edges(spans: Iterable[Span]) -> Cutting:
     return tuple(sorted(kept))
 
 
-def cost(cutting: Cutting, spans: Iterable[Span], per_hour: Fraction) -> Fraction:
+def cost(cutting: Cutting, spans: tuple[Span, ...], per_hour: Fraction) -> Fraction:
     """Return steps an hour: a tuple is looked up in each comb, a window folds its slices.
 
     A window cannot have more nonempty slices than tuples. Cuts of two combs that coincide are
     counted twice.
     """
-    cuts_per_ms = sum((Fraction(1, comb.every_ms) for comb in cutting), Fraction())
-    pieces_per_ms = min(cuts_per_ms, per_hour / HOUR_MS)
-    folds = sum(
-        (Fraction(HOUR_MS, span.slide_ms) * pieces_per_ms * span.length_ms for span in spans),
-        Fraction(),
-    )
-    return per_hour * len(cutting) + folds
+    pieces_per_ms = min(_cuts_per_ms(cutting), per_hour / HOUR_MS)
+    return per_hour * len(cutting) + _folded_ms(spans) * pieces_per_ms
+
+
+@lru_cache(maxsize=1024)
+def _cuts_per_ms(cutting: Cutting) -> Fraction:
+    return sum((Fraction(1, comb.every_ms) for comb in cutting), Fraction())
+
+
+@lru_cache(maxsize=1024)
+def _folded_ms(spans: tuple[Span, ...]) -> Fraction:
+    """Return the length of all windows that end in an hour."""
+    lengths = (Fraction(HOUR_MS, span.slide_ms) * span.length_ms for span in spans)
+    return sum(lengths, Fraction())
 
 
 class Choice(NamedTuple):
@@ -113,7 +123,7 @@ class Choice(NamedTuple):
 
 def choose(spans: Iterable[Span], per_hour: Fraction) -> Choice:
     """Return the cheaper way to cut a stream of so many tuples an hour for these windows."""
-    spans = sorted(set(spans))
+    spans = tuple(sorted(set(spans)))
     both = panes(spans), edges(spans)
     first, second = (cost(cutting, spans, per_hour) for cutting in both)
     return Choice(both[0] if first <= second else both[1], first, second)
