@@ -123,7 +123,7 @@ class Choice(NamedTuple):
 
 def choose(spans: Iterable[Span], per_hour: Fraction) -> Choice:
     """Return the cheaper way to cut a stream of so many tuples an hour for these windows."""
-    spans = tuple(sorted(set(spans)))
-    both = panes(spans), edges(spans)
-    first, second = (cost(cutting, spans, per_hour) for cutting in both)
+    different = tuple(sorted(set(spans)))
+    both = panes(different), edges(different)
+    first, second = (cost(cutting, different, per_hour) for cutting in both)
     return Choice(both[0] if first <= second else both[1], first, second)
