@@ -78,14 +78,14 @@ def _routing_rate(policy: str, keys: pa.StringArray) -> float:
     grouping = Grouping(INSTANCES, policy, times_us=_times(4.0, 100))
     table = start(grouping.config).table
     learning = begin_window(grouping.config, SenderState())
-    _, learned = route(grouping.config, table, 0, learning, keys.slice(0, BATCH))
+    _, learned = route(grouping.config, table, learning, keys.slice(0, BATCH))
     table = rebalance(grouping.config, table, [learned], table.times)
     rates = []
     for _ in range(ROUNDS):
         state = begin_window(grouping.config, learned)
         begun_s = time.perf_counter()
         for first in range(0, ROUTED, BATCH):
-            _, state = route(grouping.config, table, 0, state, keys.slice(first, BATCH))
+            _, state = route(grouping.config, table, state, keys.slice(first, BATCH))
         rates.append(ROUTED / (time.perf_counter() - begun_s))
     return median(rates)
 

@@ -32,7 +32,7 @@ from straggler.judging.plan_counterexamples import SeededPlan, describe, smalles
 from straggler.rooms import find_room
 from straggler.rooms.grouping.spark_machine import SparkMachine as Routers
 from straggler.rooms.join.spark_machine import SparkMachine as Chain
-from straggler.rooms.script.spark_machine import SparkScripts
+from straggler.rooms.script.spark_machine import SparkMachine as Scripts
 from straggler.rooms.windows.spark_machine import SparkMachine as Task
 from straggler.strategies.streams import configs as slack_configs
 from straggler.strategies.troubled import Drawn, chains, routers, scripts, troubled, windowed
@@ -196,7 +196,7 @@ OPERATORS: Mapping[str, Operator] = {
         _windows_of(WATERMARK, watermark.simulate, watermark_configs),
         Operator("join", chains, join.simulate, Chain, OF_JOIN, _in_join),
         Operator("grouping", routers, grouping.simulate, Routers, SERVED_AGAIN, _in_grouping),
-        Operator("script", scripts, script.simulate, SparkScripts, OF_SCRIPTS),
+        Operator("script", scripts, script.simulate, Scripts, OF_SCRIPTS),
     )
 }
 """Operator of each room, by its name."""

@@ -13,7 +13,7 @@ from math import isfinite
 from typing import NamedTuple, Protocol, TypeVar
 
 from model.checking.claims import Outcome, Verdict
-from model.vocabulary import Event, Step, System, Trace, Workload
+from model.vocabulary import Event, System, Trace, Workload
 from model.vocabulary.durations import LONGEST_US, UNITS_US
 from model.vocabulary.settings import JsonObject, PlainData
 from sim.clusters import STATED
@@ -210,14 +210,15 @@ def timed_run(
 
 
 def compare_sides(
-    columns: Mapping[str, tuple[str, str]], sides: Iterable[Step], remark: str
+    columns: Mapping[str, tuple[str, str]], sides: Iterable[Mapping[str, PlainData]], remark: str
 ) -> Alternatives:
-    """Return a table with a row for each of ``sides``, which are named tuples.
+    """Return a table with a row for each of ``sides``, which are figures by name.
 
     ``columns`` maps a heading to a field and its format; ``ms`` turns microseconds into
     milliseconds. A field without a value is shown as ``-``.
     """
-    data = tuple(side._asdict() for side in sides)
+    fields = [field for field, _ in columns.values()]
+    data = tuple({field: side.get(field) for field in fields} for side in sides)
     rows = tuple(
         tuple(_write(row[field], form) for field, form in columns.values()) for row in data
     )

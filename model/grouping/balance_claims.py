@@ -41,23 +41,12 @@ class Balance:
     window: int
     counts: tuple[int, ...]
     """Tuples at each instance."""
-    times_us: tuple[int, ...]
     work: int
     """Largest work of an instance, as loads measure it."""
     least_work: float
     """Work that every router with these candidates has to give some instance."""
     bound: float
     """Work that this router may give any instance, except with probability delta."""
-
-    @property
-    def rho(self) -> float:
-        """Makespan over that of a fluid, minus 1."""
-        return balance.rho(self.counts, self.times_us)
-
-    @property
-    def imbalance(self) -> float:
-        """Imbalance I, which hides bad balance."""
-        return balance.imbalance(self.counts, self.times_us)
 
 
 def balances(
@@ -89,7 +78,6 @@ def _balance(seen: Evidence, window: Window, weights: Weights, delta: float) -> 
     return Balance(
         window.number,
         counts,
-        table.times_us,
         max(balance.work_us(counts, costs)),
         balance.least_time_us(balance.masses(there), costs),
         balance.largest_work_us(work_us / m, m, costs, delta),

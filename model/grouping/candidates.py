@@ -71,10 +71,6 @@ def _exponentials(text: int, n: int) -> tuple[float, ...]:
     return tuple([-log(unit_hash(text, i + 1)) for i in range(n)])
 
 
-SLACK = 0.0001
-"""Excess over its share that an instance may have (``d-choices``)."""
-
-
 def _text(table: Table, key: str) -> int:
     return text_hash(key, table.config.hash_seed)
 
@@ -103,38 +99,6 @@ def all_if_heavy(table: Table, key: str) -> set[int]:
 def one_if_light(table: Table, key: str) -> set[int]:
     """Return all instances for a heavy key, else the first (``dag``)."""
     return all_instances(table, key) if key in table.heavy else one_instance(table, key)
-
-
-# -------------------------------------------------------------------------------------- d-choices
-
-
-def more_if_heavy(table: Table, key: str) -> set[int]:
-    """Return two instances, and for a heavy key as many more as needed (``d-choices``)."""
-    found = two_instances(table, key)
-    if key in table.heavy:
-        text = _text(table, key)
-        shares = sorted((table.share(heavy) for heavy in table.heavy), reverse=True)
-        d = choices(shares, table.n)
-        found |= {numbered_hash(text, j) % table.n for j in range(3, d + 1)}
-    return found
-
-
-def choices(shares: Sequence[float], n: int) -> int:
-    """Return d: the smallest number of choices with which the heavy keys fit, or n.
-
-    Source: Nasir, Morales, Kourtellis, Serafini, "When Two Choices Are not Enough".
-    """
-    return next((d for d in range(2, n + 1) if _fit(shares, n, d)), n)
-
-
-def _fit(shares: Sequence[float], n: int, d: int) -> bool:
-    together = min(1.0, sum(shares))
-    for length in range(1, len(shares) + 1):
-        b = n - n * ((n - 1) / n) ** (length * d)
-        hot = sum(shares[:length]) + (b / n) ** d * sum(shares[length:])
-        if hot + (b / n) ** 2 * (1 - together) > b / n + SLACK:
-            return False
-    return True
 
 
 # -------------------------------------------------------------------------------------------- dkg
@@ -216,10 +180,8 @@ def enough_instances(table: Table, key: str) -> set[int]:
 
 CANDIDATES: Mapping[str, Candidates] = {
     "key": one_instance,
-    "round-robin": all_instances,
     "shuffle": all_instances,
     "pkg": two_instances,
-    "d-choices": more_if_heavy,
     "w-choices": all_if_heavy,
     "dkg": mapped_instance,
     "nag-static": all_instances,

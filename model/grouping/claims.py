@@ -35,7 +35,7 @@ FEW = "few instances a key"
 ANSWERS = "answers are those of all tuples"
 REJECTIONS = "rejected is what is not finite"
 
-TWO_OR_LESS = ("pkg", "d-choices", "w-choices", "tag-literal", "tag")
+TWO_OR_LESS = ("pkg", "w-choices", "tag-literal", "tag")
 """Policies under which a light key has at most 2 candidates."""
 
 ROUNDING = 1e-9
@@ -66,7 +66,6 @@ def _refute_once(seen: Evidence) -> Iterator[str]:
 
 def _refute_candidates(seen: Evidence) -> Iterator[str]:
     """Yield heavy keys with other candidates than the policy's, and tuples that went elsewhere."""
-    routed = [0] * seen.config.senders
     for window in seen.windows:
         table = seen.table(window)
         for named in seen.heavy.get(window.number, []):
@@ -77,11 +76,7 @@ def _refute_candidates(seen: Evidence) -> Iterator[str]:
                     f"{named.candidates}; the policy has {expected}."
                 )
         for event in window.arrivals:
-            sender, at = seen.sender(event), seen.instance(event)
-            candidates = table.candidates(event.key)
-            if seen.config.policy == "round-robin":
-                candidates = ((sender + routed[sender]) % seen.config.instances,)
-            routed[sender] += 1
+            at, candidates = seen.instance(event), table.candidates(event.key)
             if at is not None and at not in candidates:
                 yield (
                     f"Arrival {event.seq} went to instance {at}; "

@@ -6,8 +6,8 @@ Rules of this file:
 
 * The machine only connects the parts: routers choose, summaries count, rules make tables, instances
   aggregate.
-* A sender may route its tuples one by one or several at once; the result is the same. The keys of
-  a micro-batch enter its summary together, when its part of the micro-batch ends.
+* A sender routes its tuples one by one. The keys of a micro-batch enter its summary together, when
+  its part of the micro-batch ends.
 * The state of the senders is a value that depends on their tuples alone. No route depends on a
   restart or a replay, so a run ignores faults.
 * A run has no times: every micro-batch is routed and served at once.
@@ -28,7 +28,6 @@ from model.grouping.rules import (
     initial_state,
     rebalance,
     route,
-    route_all,
 )
 from model.grouping.state import Rules, SenderState, Summary, Table
 from model.vocabulary import Event, GroupingConfig, Step, System, Trace, Workload
@@ -98,7 +97,7 @@ class Machine:
         self.config = config
         self._table = first_table(config, rules)
         self._tuples = 0
-        self._states = [initial_state(config, sender) for sender in range(config.senders)]
+        self._states = [initial_state(config)] * config.senders
         self._summaries: list[Summary] = [{} for _ in self._states]
         self._parts: list[list[str]] = [[] for _ in self._states]
         self._got: dict[tuple[int, int, str], list[tuple[int, float]]] = defaultdict(list)
@@ -112,13 +111,6 @@ class Machine:
         self._parts[sender].append(key)
         self._tuples += 1
         return instance
-
-    def route_all(self, sender: int, keys: Sequence[str]) -> Sequence[int]:
-        """Route several tuples of a sender: the same as :meth:`route` for each of them."""
-        where, self._states[sender] = route_all(self._table, self._states[sender], keys)
-        self._parts[sender] += keys
-        self._tuples += len(keys)
-        return where
 
     def end_batch(self, sender: int) -> None:
         """End a sender's part of a micro-batch: its keys enter the sender's summary."""
@@ -214,9 +206,8 @@ def routes(machine: Machine, arrivals: Sequence[Event]) -> list[Route]:
         parts[event.seq % senders].append(event)
     found = []
     for sender, part in parts.items():
-        where = machine.route_all(sender, [event.key for event in part])
+        found += [Route(event.seq, sender, machine.route(sender, event.key)) for event in part]
         machine.end_batch(sender)
-        found += [Route(event.seq, sender, at) for event, at in zip(part, where, strict=True)]
     return sorted(found)
 
 

@@ -41,10 +41,10 @@ TRIES = 64
 Router = Callable[[Table, SenderState, str], tuple[int, SenderState]]
 
 
-def initial_state(config: GroupingConfig, sender: int) -> SenderState:
+def initial_state(config: GroupingConfig) -> SenderState:
     """Return the state of a sender that has seen nothing."""
     n = config.instances
-    return SenderState(sender, (0,) * n, virtual=(0,) * (VIRTUAL_EACH * n), buckets=(0,) * (2 * n))
+    return SenderState((0,) * n, virtual=(0,) * (VIRTUAL_EACH * n), buckets=(0,) * (2 * n))
 
 
 def begin_window(table: Table, state: SenderState) -> SenderState:
@@ -56,26 +56,6 @@ def begin_window(table: Table, state: SenderState) -> SenderState:
 def route(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
     """Route one tuple."""
     return look_up("policy", table.config.policy, ROUTERS)(table, state, key)
-
-
-def route_all(
-    table: Table, state: SenderState, keys: Sequence[str]
-) -> tuple[list[int], SenderState]:
-    """Route tuples one after the other, with the result of :func:`route` for each."""
-    own = look_up("policy", table.config.policy, ROUTERS)
-    where = []
-    if own is not _least_load:
-        for key in keys:
-            instance, state = own(table, state, key)
-            where.append(instance)
-        return where, state
-    loads, costs = list(state.loads), table.costs
-    candidates = {key: table.candidates(key) for key in dict.fromkeys(keys)}
-    for key in keys:
-        instance = least(candidates[key], loads)
-        loads[instance] += costs[instance]
-        where.append(instance)
-    return where, state._replace(loads=tuple(loads), routed=state.routed + len(where))
 
 
 def least(candidates: Sequence[int], loads: Sequence[int]) -> int:
@@ -95,12 +75,8 @@ def _taken(table: Table, state: SenderState, instance: int) -> tuple[int, Sender
     load = loads[instance] + table.costs[instance]
     increased = (*loads[:instance], load, *loads[instance + 1 :])
     return instance, SenderState(
-        state.sender, increased, state.routed + 1, state.sent, state.virtual, state.buckets
+        increased, state.routed + 1, state.sent, state.virtual, state.buckets
     )
-
-
-def _in_turns(table: Table, state: SenderState, _key: str) -> tuple[int, SenderState]:
-    return _taken(table, state, (state.sender + state.routed) % table.n)
 
 
 def _learning(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
@@ -159,12 +135,11 @@ def _more(numbers: tuple[int, ...], at: int) -> tuple[int, ...]:
 
 
 _LEAST_LOADED = (
-    *("key", "shuffle", "pkg", "d-choices", "w-choices"),
+    *("key", "shuffle", "pkg", "w-choices"),
     *("nag-static", "nag-dynamic", "tag-literal", "tag"),
 )
 ROUTERS: Mapping[str, Router] = {
     **dict.fromkeys(_LEAST_LOADED, _least_load),
-    "round-robin": _in_turns,
     "dkg": _learning,
     "dag": _by_score,
     "cg": _by_virtual_workers,
@@ -195,7 +170,7 @@ def _by_tier_and_time(config: GroupingConfig, times_us: tuple[int, ...]) -> tupl
     return tuple([time_us * cost for time_us, cost in pairs])
 
 
-_COUNTED = ("key", "round-robin", "shuffle", "pkg", "d-choices", "w-choices", "dkg", "dag", "cg")
+_COUNTED = ("key", "shuffle", "pkg", "w-choices", "dkg", "dag", "cg")
 COSTS: Mapping[str, Costs] = {
     **dict.fromkeys(_COUNTED, _one_each),
     "nag-static": _by_tier,

@@ -5,7 +5,6 @@ Rules of this file:
 * A state is the stream that has arrived. Two orders of arrival are two states, because promises are
   about the whole stream. So state counts are counts of streams.
 * A capital letter is a tuple of the key in small letters whose value is not finite.
-* A planted bug is explored in its home, a scope of its policy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -101,16 +100,11 @@ def _config(policy: str) -> GroupingConfig:
 SCOPES: Mapping[str, Scope] = {
     "tag": Scope(_config("tag"), "abA", 5),
     "tag-literal": Scope(_config("tag-literal"), "abA", 5),
-    "d-choices": Scope(_config("d-choices"), "abA", 5),
     "w-choices": Scope(_config("w-choices"), "abA", 5),
     "pkg": Scope(_config("pkg"), "abA", 5),
     "long": Scope(_config("tag"), "ab", 8),
 }
 EVERYDAY = ("tag", "w-choices", "pkg")
-HOMES = {
-    name: "pkg" if variant.example.config.get("policy") == "pkg" else "tag"
-    for name, variant in VARIANTS.items()
-}
 
 
 # --------------------------------------------------------------------------------------- claims

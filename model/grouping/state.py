@@ -143,7 +143,6 @@ def _speeds(times_us: tuple[int, ...]) -> tuple[float, ...]:
 class SenderState(NamedTuple):
     """The state of a sender; a policy ignores the fields that it does not need."""
 
-    sender: int
     loads: tuple[int, ...]
     """Loads L_i."""
     routed: int = 0

@@ -16,8 +16,6 @@ from model.checking.variants import AGREEMENT, PLANTED, Variant, factories
 from model.grouping.candidates import (
     CANDIDATES,
     drawn_by_speed,
-    numbered_hash,
-    text_hash,
     two_instances,
 )
 from model.grouping.claims import CANDIDATE, FEW
@@ -36,11 +34,6 @@ _variant = partial(Variant, system=system)
 
 def _rounded_down(config: GroupingConfig) -> int:
     return floor(1 / config.eps_share)
-
-
-def _perhaps_the_same(table: Table, key: str) -> set[int]:
-    text = text_hash(key, table.config.hash_seed)
-    return {numbered_hash(text, j) % table.n for j in (1, 2)}
 
 
 def _drawn_if_heavy(table: Table, key: str) -> set[int]:
@@ -82,15 +75,6 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             _case("abcddddd", (4, 7), theta=0.51, eps=0.252, window_tuples=7),
         ),
         _variant(
-            "one_choice_twice",
-            CANDIDATE,
-            "The second hash is independent of the first and may select the same instance.",
-            PLANTED,
-            "The second hash skips the first instance.",
-            _with_candidates("pkg", _perhaps_the_same),
-            _case("d", policy="pkg", instances=3),
-        ),
-        _variant(
             "heavy_drawn",
             FEW,
             "A heavy key's candidates are drawn by speed, and may be one.",
@@ -123,6 +107,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
 CLOSE_CALLS = (
     _case("abcdeeeeee", (5, 9), theta=0.5, window_tuples=9),
     _case("cd", policy="pkg"),
+    _case("d", policy="pkg", instances=3),
     _case("cc", (1,), times_us=((0, (1, 1)), (1, (1, 9)))),
     _case("d"),
 )

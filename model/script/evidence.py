@@ -18,12 +18,12 @@ from math import isfinite
 
 from model.checking.accounts import Accounts, settle
 from model.script.accounts import place_rows
-from model.script.graph import Graph, compile_graph
 from model.script.meaning import answers
 from model.script.rules import RULES
 from model.script.run import admit
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import Result
+from model.vocabulary.script.graph import Graph, compile_graph
 from model.vocabulary.script.tree import (
     Across,
     Expression,

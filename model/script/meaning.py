@@ -21,10 +21,11 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from model.script.rules import RULES, Rules
-from model.script.stream import Point, Span, Stream, before, known_stream
+from model.script.stream import Point, Stream, before, known_stream
 from model.vocabulary import ScriptConfig, Step
-from model.vocabulary.script.config import END_US, Result, Undefined
+from model.vocabulary.script.config import END_US, MILLISECOND_US, Result, Undefined
 from model.vocabulary.script.problems import constant
+from model.vocabulary.script.slices import Span
 from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
@@ -34,6 +35,7 @@ from model.vocabulary.script.tree import (
     Union,
     Window,
     children,
+    is_computed,
     is_constant,
 )
 
@@ -70,13 +72,6 @@ def undefined_times(workflow: str, name: str, stamps: Iterable[int]) -> list[Und
     return [Undefined(workflow, name, stamp) for stamp in sorted(stamps)]
 
 
-def is_computed(expression: Expression, names: set[str]) -> bool:
-    """Return whether an expression is a window, an operation, or the name of one."""
-    if isinstance(expression, Name):
-        return expression.name in names
-    return not isinstance(expression, Sensor | Union)
-
-
 def stream_of(expression: Expression, streams: Streams, rules: Rules) -> Stream:
     """Return the stream that an expression stands for."""
     if isinstance(expression, Sensor):
@@ -84,11 +79,10 @@ def stream_of(expression: Expression, streams: Streams, rules: Rules) -> Stream:
     if isinstance(expression, Name):
         return streams.names[expression.name]
     if isinstance(expression, Union):
-        parts = rules.parts(expression.parts)
-        return union([stream_of(part, streams, rules) for part in parts])
+        return union([stream_of(part, streams, rules) for part in expression.parts])
     if isinstance(expression, Window):
         source = stream_of(expression.source, streams, rules)
-        made = window(expression.op, Span(expression.length_ms, expression.slide_ms), source, rules)
+        made = window(expression.op, Span(expression.length_ms, expression.slide_ms), source)
         return made._replace(undefined=made.undefined | source.undefined)
     assert isinstance(expression, Across | Arithmetic), "a number is part of an operation"
     sides = children(expression)
@@ -113,7 +107,7 @@ def union(parts: Sequence[Stream]) -> Stream:
 # --------------------------------------------------------------------------------------- windows
 
 
-def window(op: str, span: Span, source: Stream, rules: Rules, from_us: int = 0) -> Stream:
+def window(op: str, span: Span, source: Stream, from_us: int = 0) -> Stream:
     """Return a value for every window that contains a tuple and ends at ``from_us`` or later.
 
     ``from_us`` is a multiple of the slide. The source has all tuples of these windows.
@@ -121,15 +115,15 @@ def window(op: str, span: Span, source: Stream, rules: Rules, from_us: int = 0) 
     stamps = [stamp for stamp, _ in source.points]
     values = Values([value for _, value in source.points])
     made = [
-        (rules.stamp_us(end_us), values.aggregate(op, first, behind))
+        (end_us - MILLISECOND_US, values.aggregate(op, first, behind))
         for end_us, first, behind in _windows(span, stamps, from_us, source.until_us)
     ]
-    return known_stream(made, window_until_us(span, source.until_us, rules))
+    return known_stream(made, window_until_us(span, source.until_us))
 
 
-def window_until_us(span: Span, source_us: int, rules: Rules) -> int:
+def window_until_us(span: Span, source_us: int) -> int:
     """Return the stamp until which a window is known: its next end is not known completely."""
-    return END_US if source_us == END_US else rules.stamp_us(span.end_after_us(source_us))
+    return END_US if source_us == END_US else span.end_after_us(source_us) - MILLISECOND_US
 
 
 def _windows(

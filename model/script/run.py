@@ -7,27 +7,20 @@ Rules of this file:
 * The admitted tuples determine everything, so cuts, restarts and kills need nothing here.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from model.script.graph import compile_graph
 from model.script.intake import REDELIVERED, Intake
 from model.script.meaning import answers
-from model.script.placement import Placement, place
 from model.script.rules import RULES, Rules
 from model.script.silence import Silences
 from model.script.stream import Point, Stream, before
 from model.vocabulary import ScriptConfig, System, Trace, Workload
-from model.vocabulary.script.config import END_US, Hosted, Rejected
+from model.vocabulary.script.config import END_US, Rejected
+from model.vocabulary.script.graph import compile_graph
+from model.vocabulary.script.placement import hosted_sensors, place
 
 PRODUCER = "model"
-
-
-def hosted_sensors(placement: Placement) -> Iterator[Hosted]:
-    """Yield a step for each sensor that a worker is sent."""
-    for worker, sensors in enumerate(placement.sensors):
-        for sensor in sensors:
-            yield Hosted(worker, sensor)
 
 
 def run(workload: Workload, rules: Rules = RULES) -> Trace:
@@ -37,7 +30,9 @@ def run(workload: Workload, rules: Rules = RULES) -> Trace:
     """
     config = ScriptConfig.from_json(workload.config)
     sensors, rejected = admit(workload, config, rules)
-    placement = place(compile_graph(config), config.workers, config.cap_percent, rules)
+    placement = place(
+        compile_graph(config), config.workers, config.cap_percent, is_charged=rules.is_charged
+    )
     return Trace(
         PRODUCER, [*rejected, *answers(config, sensors, rules), *hosted_sensors(placement)]
     )
@@ -52,7 +47,7 @@ def admit(
     """
     asked_for = config.asked_for
     intake = Intake(config, rules, [sensor for sensor, _ in config.sensors])
-    silences = Silences(config, rules)
+    silences = Silences(config)
     points: dict[str, list[Point]] = {sensor: [] for sensor in intake.clocks}
     rejected: list[Rejected] = []
     for event in workload.arrivals:

@@ -13,7 +13,6 @@ Rules of this file:
 from collections.abc import Iterable, Mapping
 from math import isfinite
 
-from model.script.rules import Rules
 from model.vocabulary import Event, ScriptConfig
 
 NO_FLOORS: Mapping[str, int] = {}
@@ -22,8 +21,8 @@ NO_FLOORS: Mapping[str, int] = {}
 class Silences:
     """The clocks of a stream, and the last moment of each of its sensors."""
 
-    def __init__(self, config: ScriptConfig, rules: Rules) -> None:
-        self._idle_after_us = config.idle_after_us if rules.follows_silence else None
+    def __init__(self, config: ScriptConfig) -> None:
+        self._idle_after_us = config.idle_after_us
         self._lateness_us = config.lateness_us or 0
         self._now_us: int | None = None
         """Largest arrival time so far; ``None`` before the first arrival."""

@@ -1,4 +1,4 @@
-"""A stream, as far as it is known, and the length and slide of its windows.
+"""A stream, as far as it is known.
 
 Source: docs/script.md, section 5.
 """
@@ -7,8 +7,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import NamedTuple
-
-from model.vocabulary.script.config import MILLISECOND_US
 
 Point = tuple[int, float]
 """A stamp in microseconds and a value."""
@@ -38,24 +36,3 @@ def known_stream(made: Iterable[Point], until_us: int) -> Stream:
     return Stream(
         points, until_us, frozenset(stamp for stamp, value in known if not isfinite(value))
     )
-
-
-class Span(NamedTuple):
-    """The length and the slide of a window, in milliseconds."""
-
-    length_ms: int
-    slide_ms: int
-
-    @property
-    def length_us(self) -> int:
-        """Length, in microseconds."""
-        return self.length_ms * MILLISECOND_US
-
-    @property
-    def slide_us(self) -> int:
-        """Slide, in microseconds."""
-        return self.slide_ms * MILLISECOND_US
-
-    def end_after_us(self, stamp_us: int) -> int:
-        """Return the first end of a window after a stamp."""
-        return (stamp_us // self.slide_us + 1) * self.slide_us

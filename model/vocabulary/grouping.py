@@ -13,10 +13,8 @@ from model.vocabulary.trace import fields_of
 
 POLICIES = (
     "key",
-    "round-robin",
     "shuffle",
     "pkg",
-    "d-choices",
     "w-choices",
     "dkg",
     "nag-static",

@@ -13,7 +13,7 @@ import numpy as np
 
 from model.grouping.balance import imbalance, rho
 from model.vocabulary import Trace
-from model.vocabulary.grouping import Answer, Heavy, Partial
+from model.vocabulary.grouping import Answer, Partial
 from sim.grouping.cluster import GroupingCluster
 from sim.grouping.instances import ideal_hz, times_us
 from sim.grouping.record import Passages, Span
@@ -53,7 +53,6 @@ def _counts(cluster: GroupingCluster, spans: list[Span], arrived: Arrived, trace
         "tuples": cluster.arrivals,
         **nonzero(troubles),
         "windows": windows,
-        **({"mean_heavy_keys": len(trace.of(Heavy)) / (windows - 1)} if windows > 1 else {}),
         **({"instances_a_key": len(trace.of(Partial)) / keys} if keys else {}),
         "measurements": len(config.times_us) - 1,
     }
@@ -109,24 +108,12 @@ def _balance(cluster: GroupingCluster, passed: Passages, spans: list[Span]) -> S
 
 
 def _load(cluster: GroupingCluster, passed: Passages) -> Summary:
-    """Return figures about instances and queues."""
+    """Return how busy instances are."""
     duration_us = float(passed.ended_us.max())
     busy = [instance.station.busy.mean(duration_us) for instance in cluster.instances]
     return {
         "busiest": max(busy),
-        "idlest": min(busy),
-        "had_to_wait": float((passed.sent_us > passed.arrived_us).mean()),
-        "peak_queue": max(_peak(passed, i) for i in range(cluster.config.instances)),
     }
-
-
-def _peak(passed: Passages, instance: int) -> int:
-    """Return the most tuples in an instance or on their way there, just after one was sent."""
-    here = passed.instances == instance
-    # Sorted by time: with several senders, tuples are not sent in the order of the log.
-    sent_us, ended_us = np.sort(passed.sent_us[here]), np.sort(passed.ended_us[here])
-    gone = np.searchsorted(ended_us, sent_us, side="right")
-    return int((np.arange(1, len(sent_us) + 1) - gone).max(initial=0))
 
 
 # ---------------------------------------------------------------------------------------- series

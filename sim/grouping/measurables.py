@@ -12,7 +12,6 @@ Rules of this file:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from model.vocabulary.grouping import POLICIES
 from sim.grouping.room import backlog_of, simulate
@@ -22,35 +21,20 @@ from sim.sweep.measurable import Figures, Measurable, Settings, moments, summari
 from sim.timed_room import names_of
 
 
-class PolicyFigures(NamedTuple):
-    """Figures of one policy, to compare it with others."""
-
-    policy: str
-    throughput_hz: float
-    share_of_ideal: float
-    """Throughput divided by that of a fluid."""
-    mean_latency_us: float | None
-    """Mean over the second half of the tuples; ``None`` if the policy cannot keep up."""
-    p99_latency_us: float | None
-    mean_rho: float
-    mean_imbalance: float
-    instances_a_key: float
-    """Mean over keys and windows."""
-
-
-def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[PolicyFigures, ...]:
+def side_by_side(settings: Mapping[str, str], seed: int) -> Sequence[Figures]:
     """Run every policy that setting ``policies`` names twice: on a backlog and on the stream.
 
+    Latencies are those of the second half of the tuples, ``None`` if the policy cannot keep up.
     Raises ``ValueError`` as :func:`sim.grouping.from_settings` does, and for a stream with fewer
     than two full windows, which show no balance.
     """
     asked = prepare(settings)
     backlog = backlog_of(asked.plan, seed)
     policies = names_of("policies", str(settings.get("policies", ALL)), POLICIES)
-    return tuple([_figures(asked, backlog, policy, seed) for policy in policies])
+    return [_figures(asked, backlog, policy, seed) for policy in policies]
 
 
-def _figures(asked: GroupingRun, backlog: Plan, policy: str, seed: int) -> PolicyFigures:
+def _figures(asked: GroupingRun, backlog: Plan, policy: str, seed: int) -> Figures:
     full = simulate(backlog, asked.with_policy(policy), seed).summary
     run = (
         full if asked.is_backlog else simulate(asked.plan, asked.with_policy(policy), seed).summary
@@ -60,16 +44,14 @@ def _figures(asked: GroupingRun, backlog: Plan, policy: str, seed: int) -> Polic
         raise ValueError(msg)
     throughput_hz = float(full["served_hz"])
     keeps_up = not asked.is_backlog and throughput_hz >= float(run["offered_hz"])
-    return PolicyFigures(
-        policy,
-        throughput_hz,
-        throughput_hz / float(run["ideal_hz"]),
-        float(run["settled_latency_us"]) if keeps_up else None,
-        float(run["settled_p99_latency_us"]) if keeps_up else None,
-        float(run["mean_rho"]),
-        float(run["mean_imbalance"]),
-        float(run["instances_a_key"]),
-    )
+    return {
+        "policy": policy,
+        "throughput_hz": throughput_hz,
+        "share_of_ideal": throughput_hz / float(run["ideal_hz"]),
+        "mean_latency_us": float(run["settled_latency_us"]) if keeps_up else None,
+        "p99_latency_us": float(run["settled_p99_latency_us"]) if keeps_up else None,
+        **{name: run[name] for name in ("mean_rho", "mean_imbalance", "instances_a_key")},
+    }
 
 
 # ------------------------------------------------------------------------------------ measurables
@@ -83,14 +65,13 @@ def measure_policies(settings: Settings, seed: int, policies: Sequence[str]) -> 
 
 
 def measure_side(settings: Settings, seed: int) -> Figures:
-    """Return :class:`PolicyFigures` of one policy."""
+    """Return the figures of one policy beside others."""
     return measure_sides(settings, seed, [settings.get("policy", SETTINGS["policy"].default)])[0]
 
 
 def measure_sides(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
-    """Return :class:`PolicyFigures` of several policies; a backlog is simulated once for all."""
-    asked = {**settings, "policies": ",".join(policies)}
-    return [each._asdict() for each in side_by_side(asked, seed)]
+    """Return the figures of several policies; a backlog is simulated once for all."""
+    return side_by_side({**settings, "policies": ",".join(policies)}, seed)
 
 
 MEASURABLES: Mapping[str, Measurable] = {

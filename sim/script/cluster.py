@@ -16,17 +16,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import simpy
 
-from model.script.rules import RULES
 from model.script.silence import Silences
-from model.vocabulary import Event, Fault, ScriptConfig, Step, Trace, task_of
-from model.vocabulary.script.config import Hosted, Undefined
+from model.vocabulary import Event, Fault, Step, Trace, task_of
+from model.vocabulary.script.config import Undefined
+from model.vocabulary.script.placement import Placement, hosted_sensors
+from model.vocabulary.script.plan import ScriptPlan
 from sim.kernel.link import Link, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station, connect
 from sim.script.host import Arrival, Host, Item, Mark, ScriptTuning, Sent, Way
-from sim.script.machine import CompiledScripts
+from sim.script.machine import MachineOf
 from sim.script.placements import BASELINE
 from sim.timed_room import PRODUCER, check_all, kills_of, link_of, may_shed, tuple_work_us
 
@@ -39,32 +40,32 @@ class ScriptCluster:
         env: simpy.Environment,
         seeds: Seeds,
         plan: Plan,
-        config: ScriptConfig,
-        scripts: CompiledScripts,
+        scripts: ScriptPlan,
+        machine: MachineOf,
     ) -> None:
-        self.config = config
+        self.config = config = scripts.config
         self.plan = plan
+        self.placed = scripts.placement
         self.tuning = plan.tuned(ScriptTuning())
         self.batches = 0
         self.hosts = [
-            Host(env, plan, self.tuning, number, scripts.machine(number))
+            Host(env, plan, self.tuning, number, machine(scripts, number))
             for number in range(config.workers)
         ]
         self.links: dict[str, Link[Item]] = {}
         self._env, self._seeds = env, seeds
         self._work_us = tuple_work_us(plan, seeds)
-        self._sensors = scripts.hosts
         self._hosting: dict[str, list[Host]] = {}
         """Workers that host each sensor."""
-        for host, sensors in zip(self.hosts, scripts.hosts, strict=True):
+        for host, sensors in zip(self.hosts, self.placed.sensors, strict=True):
             for sensor in sorted(sensors):
                 self._hosting.setdefault(sensor, []).append(host)
         self._ways = [self._way("log", plan.log_place, host) for host in self.hosts]
         self._first = {sensor: self._first_of(sensor) for sensor in self._hosting}
         """Numbers of the workers to which the log sends each sensor."""
-        self._connect(scripts.readers)
+        self._connect(_read_by(self.placed))
         self._sheds = may_shed(plan)
-        self._silences = Silences(config, RULES)
+        self._silences = Silences(config)
 
     # ------------------------------------------------------------------------ called by the run
 
@@ -141,8 +142,7 @@ class ScriptCluster:
                     undefined[step] = None  # several workers may report one statement
                 else:
                     steps.append(step)
-        hosted = [Hosted(n, sensor) for n, own in enumerate(self._sensors) for sensor in own]
-        return Trace(PRODUCER, [*steps, *undefined, *hosted])
+        return Trace(PRODUCER, [*steps, *undefined, *hosted_sensors(self.placed)])
 
     def kills(self) -> tuple[Fault, ...]:
         """Return a kill of each micro-batch that the failure of a worker interrupted."""
@@ -160,7 +160,7 @@ class ScriptCluster:
         home.onward[sensor] = [host.number for host in hosting if host is not home]
         return [home.number]
 
-    def _connect(self, readers: Sequence[frozenset[int]]) -> None:
+    def _connect(self, readers: Sequence[set[int]]) -> None:
         """Make the ways between workers."""
         # Faults may name a link that another placement would use: here nothing goes over it.
         named = {fault[0] for fault in self.plan.faults}
@@ -184,3 +184,11 @@ class ScriptCluster:
         self.links[name] = link
         connect(link, host.take_in)
         return link.send
+
+
+def _read_by(placed: Placement) -> list[set[int]]:
+    """Return the workers to which each worker sends results."""
+    found: list[set[int]] = [set() for _ in placed.hosts]
+    for number, readers in placed.readers.items():
+        found[placed.worker[number]].update(readers)
+    return found

@@ -9,12 +9,10 @@ Rules of this file:
 """
 
 from math import ceil
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.script.placement import Placement
 from model.vocabulary import Trace
 from model.vocabulary.script.config import REASON_LATE, Rejected
 from sim.kernel.distributions import FloatArray
@@ -30,15 +28,10 @@ ROWS_MAX = 100
 # --------------------------------------------------------------------------------------- summary
 
 
-def summary_of(
-    cluster: ScriptCluster, arrived: Arrived, trace: Trace, placed: Placement
-) -> Summary:
-    """Return all figures; figures per hour need a period.
-
-    ``placed`` is the placement whose prediction stands beside the measured figures.
-    """
+def summary_of(cluster: ScriptCluster, arrived: Arrived, trace: Trace) -> Summary:
+    """Return all figures; figures per hour need a period."""
     return {
-        **predict_load(placed, cluster.config),
+        **predict_load(cluster.placed, cluster.config),
         **_counts(cluster, arrived, trace),
         **_measured(cluster),
         **_times(cluster),
@@ -72,49 +65,12 @@ def _measured(cluster: ScriptCluster) -> Summary:
     if period_us is None:
         return {}
     hours, until_us = period_us / HOUR_US, cluster.plan.epoch_us + period_us
-    loads = [len(host.came_us) for host in cluster.hosts]
+    tuples = sum(len(host.came_us) for host in cluster.hosts)
     results = sum(stamp_us < until_us for sent in cluster.sent() for stamp_us in sent.stamps_us)
     return {
-        "measured_per_hour": (sum(loads) + results) / hours,
-        "measured_tuples_per_hour": sum(loads) / hours,
-        "measured_results_per_hour": results / hours,
-        "measured_largest_load_per_hour": max(loads) / hours,
+        "measured_per_hour": (tuples + results) / hours,
+        "measured_tuples_per_hour": tuples / hours,
     }
-
-
-class WorkerShare(NamedTuple):
-    """Load and work of one worker."""
-
-    worker: int
-    predicted_per_hour: float
-    """Tuples of sensors, predicted by their rates."""
-    measured_per_hour: float | None
-    """``None`` if it is unknown how long sensors should have sent."""
-    bytes_received: int
-    """Bytes of tuples, and of results and notices of other workers."""
-    results_sent: int
-    busy: float
-    """Share of the time in which it worked."""
-
-
-def shares_of(cluster: ScriptCluster, placed: Placement) -> tuple[WorkerShare, ...]:
-    """Return the share of every worker; ``placed`` is the placement that predicts its load."""
-    plan, end_us, period_us = cluster.plan, cluster.end_us, cluster.tuning.period_us
-    found = []
-    for host, load in zip(cluster.hosts, placed.loads, strict=True):
-        tuples, station = len(host.came_us), host.station
-        received = tuples * plan.cluster.tuple_bytes + host.heard * cluster.tuning.result_bytes
-        found.append(
-            WorkerShare(
-                host.number,
-                float(load),
-                None if period_us is None else tuples / (period_us / HOUR_US),
-                received,
-                sum(len(sent.stamps_us) for sent in host.sent),
-                station.busy.mean(end_us),
-            )
-        )
-    return tuple(found)
 
 
 def answer_times(cluster: ScriptCluster) -> tuple[FloatArray, FloatArray]:
@@ -140,7 +96,7 @@ def _times(cluster: ScriptCluster) -> Summary:
 def _load(cluster: ScriptCluster) -> Summary:
     """Return the duration and the utilisation of workers."""
     busy = [host.station.busy.mean(cluster.end_us) for host in cluster.hosts]
-    return {"duration_us": cluster.end_us, "busiest": max(busy), "idlest": min(busy)}
+    return {"duration_us": cluster.end_us, "busiest": max(busy)}
 
 
 # ---------------------------------------------------------------------------------------- series

@@ -178,8 +178,6 @@ class Host:
         """Number of tuples on their way to this worker."""
         self.came_us: list[float] = []
         """Time at which each tuple came in, since the start of the run."""
-        self.heard = 0
-        """Number of results, and of notices without a result, that came from other workers."""
         self.sent: list[Sent] = []
         self.checkpoint = Checkpoint(plan, self.name, machine, self.record)
         self._env, self._start_us = env, plan.epoch_us
@@ -214,7 +212,6 @@ class Host:
                 self.ways[number](item, self._tuple_bits)
             work_us = item.work_us
         elif isinstance(item, Message):
-            self.heard += max(1, len(item.stamps_us))
             work_us = self._result_us
         else:
             return self._take_in_mark(item, entered)

@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* The machine decides everything about scripts: which sensors a worker hosts, which arrivals it
-  admits, its findings, and the readers of its messages. The simulation decides when the machine is
-  asked, the cost, and how messages travel.
+* The plan says which sensors a worker hosts and what it computes. The machine decides which
+  arrivals it admits, its findings, and the readers of its messages. The simulation decides when
+  the machine is asked, the cost, and how messages travel.
 * How far silence has moved the watermarks of sensors is known at the log, which sees all arrivals.
   It comes with an arrival of the sensor, and with the end of a micro-batch.
 * A worker that fails is restored, and gets its items since then again. So it may hear a message a
@@ -21,7 +21,8 @@ skip one that it had before.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
-from model.vocabulary import Event, ScriptConfig, Step
+from model.vocabulary import Event, Step
+from model.vocabulary.script.plan import ScriptPlan
 
 
 class Message(NamedTuple):
@@ -84,23 +85,5 @@ class ScriptMachine(Protocol):
         ...
 
 
-class CompiledScripts(Protocol):
-    """A set of workflows, compiled for its workers."""
-
-    @property
-    def hosts(self) -> Sequence[frozenset[str]]:
-        """Sensors whose tuples each worker is sent."""
-        ...
-
-    @property
-    def readers(self) -> Sequence[frozenset[int]]:
-        """Workers to which each worker sends results."""
-        ...
-
-    def machine(self, worker: int) -> ScriptMachine:
-        """Return the machine of a worker."""
-        ...
-
-
-MachineOf: TypeAlias = Callable[[ScriptConfig, str], CompiledScripts]
-"""Function from a query and the name of a placement to the compiled scripts."""
+MachineOf: TypeAlias = Callable[[ScriptPlan, int], ScriptMachine]
+"""Function from the plan of a query and the number of a worker to the worker's machine."""

@@ -4,10 +4,8 @@ Placements of a comparison meet the same arrivals and the same work on the same 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
-from model.script.graph import compile_graph
-from model.script.rules import RULES
+from model.vocabulary.script.graph import compile_graph
 from sim.script import by_hand, memory
 from sim.script.placements import PLACEMENTS, find_placement, predict_load
 from sim.script.settings import ALL, SETTINGS, config_of, from_settings, prepare
@@ -17,39 +15,13 @@ from sim.timed_room import names_of
 PLACEMENT = "placement"
 
 
-class PlacementFigures(NamedTuple):
-    """Figures of one placement, to compare it with others."""
-
-    placement: str
-    way: str
-    """The way in which the placement was made in the end."""
-    predicted_per_hour: float
-    """Tuples and results sent, by the rates."""
-    measured_per_hour: float
-    sent_over_baseline: float | None
-    """Predicted messages divided by those of sending sensors to their hash, unless that is 0."""
-    largest_over_even: float | None
-    """Predicted load of the worker with the most, divided by an even share."""
-    busiest: float | None
-    """Share of the time in which that worker worked."""
-    mean_tuple_latency_us: float | None
-    """Time from arrival until served."""
-    mean_result_latency_us: float | None
-
-
-def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[PlacementFigures, ...]:
-    """Run every placement that setting ``placements`` names.
+def side_by_side(settings: Mapping[str, str], seed: int) -> Sequence[Figures]:
+    """Return the summaries of every placement that setting ``placements`` names.
 
     Raises ``ValueError`` as :func:`sim.script.from_settings` does.
     """
-    asked = prepare(settings, seed)
-    text = str(settings.get("placements", ALL))
-    found = []
-    for placement in names_of("placements", text, PLACEMENTS):
-        summary = asked.run(placement).summary
-        figures = {name: summary.get(name) for name in PlacementFigures._fields}
-        found.append(PlacementFigures(**figures))  # type: ignore[arg-type]  # by name
-    return tuple(found)
+    ways = names_of("placements", str(settings.get("placements", ALL)), PLACEMENTS)
+    return measure_placements(settings, seed, ways)
 
 
 # ------------------------------------------------------------------------------------ measurables
@@ -70,7 +42,7 @@ def predict_all(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[
     """Return the predicted communication of several placements of the same workflows."""
     config = config_of(settings, seed)
     graph = compile_graph(config)
-    return [predict_load(find_placement(way)(graph, config, RULES), config) for way in ways]
+    return [predict_load(find_placement(way)(graph, config), config) for way in ways]
 
 
 MEASURABLES: Mapping[str, Measurable] = {

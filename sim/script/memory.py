@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from model.script.graph import Graph, compile_graph
 from model.script.intake import Intake
 from model.script.rules import RULES
-from model.script.slices import Cutting, choose, slice_of
-from model.script.stream import Span
 from model.vocabulary import Event, ScriptConfig
+from model.vocabulary.script.graph import Graph, compile_graph
+from model.vocabulary.script.slices import Cutting, Span, choose, slice_of
 from sim.kernel.log import simulate_arrivals
 from sim.script.settings import prepare
 from sim.sweep.measurable import Figures
@@ -138,7 +137,7 @@ def _windows_of(graph: Graph) -> list[_Window]:
     found = []
     for number in graph.computed:
         span = graph.nodes[number].span
-        sensors = tuple([graph.nodes[each].sensor for each in graph.streams(number)])
+        sensors = tuple([graph.nodes[each].sensor for each in graph.reads[number]])
         if span is not None and all(sensors):
             (source,) = graph.nodes[number].inputs
             cutting = choose([span], graph.per_hour[source]).cutting

@@ -1,11 +1,11 @@
 """Placements of computations: that of docs/script.md, section 8, and others to compare."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TypeAlias
 
-from model.script.graph import Graph
-from model.script.placement import (
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script.graph import Graph, compile_graph
+from model.vocabulary.script.placement import (
     ALL_SPLIT,
     LARGE_SPLIT,
     Placement,
@@ -17,38 +17,37 @@ from model.script.placement import (
     place_split,
     place_whole,
 )
-from model.script.rules import Rules
-from model.vocabulary import ScriptConfig
+from model.vocabulary.script.plan import ScriptPlan, compile_plan
 from model.vocabulary.settings import look_up
 
-PlacementRule: TypeAlias = Callable[[Graph, ScriptConfig, Rules], Placement]
+PlacementRule: TypeAlias = Callable[[Graph, ScriptConfig], Placement]
 
 
-def _plan(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
-    return place(graph, config.workers, config.cap_percent, rules)
+def _plan(graph: Graph, config: ScriptConfig) -> Placement:
+    return place(graph, config.workers, config.cap_percent)
 
 
-def _whole(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
-    return place_whole(graph, config.workers, rules)
+def _whole(graph: Graph, config: ScriptConfig) -> Placement:
+    return place_whole(graph, config.workers)
 
 
-def _literal(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
-    return place_whole(graph, config.workers, replace(rules, is_charged=False))
+def _literal(graph: Graph, config: ScriptConfig) -> Placement:
+    return place_whole(graph, config.workers, is_charged=False)
 
 
 def _split(way: str) -> PlacementRule:
-    def split(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
+    def split(graph: Graph, config: ScriptConfig) -> Placement:
         cap = load_cap(graph, config.workers, config.cap_percent)
         return place_split(graph, config.workers, cap, way)
 
     return split
 
 
-def _by_unit(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
+def _by_unit(graph: Graph, config: ScriptConfig) -> Placement:
     return place_hashed(graph, config.workers)
 
 
-def _by_sensor(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
+def _by_sensor(graph: Graph, config: ScriptConfig) -> Placement:
     return place_by_sensor(graph, config.workers)
 
 
@@ -72,14 +71,17 @@ def find_placement(way: str) -> PlacementRule:
     return look_up("placement", way, PLACEMENTS)
 
 
+def compile_placed(config: ScriptConfig, way: str) -> ScriptPlan:
+    """Compile the scripts of a query; ``way`` is the name of a placement."""
+    return compile_plan(config, find_placement(way)(compile_graph(config), config))
+
+
 def predict_load(placed: Placement, config: ScriptConfig) -> dict[str, float | int | str]:
     """Return tuples and results per hour, predicted by the rates, and how even the load is."""
     graph = placed.graph
-    cap = load_cap(graph, config.workers, config.cap_percent)
-    even = cap / config.cap_percent * 100
+    even = load_cap(graph, config.workers, 100)
     _, baseline = hash_baseline(graph, config.workers)
-    loads, derived = placed.loads, placed.derived
-    communication, largest = sum(loads) + derived, max(loads)
+    loads, communication = placed.loads, placed.communication
     return {
         "way": placed.way,
         "workflows": len(config.workflows),
@@ -87,12 +89,8 @@ def predict_load(placed: Placement, config: ScriptConfig) -> dict[str, float | i
         "written": graph.written,
         "computed": len(graph.computed),
         "sensors": len(config.sensors),
-        "sensors_dropped": len(config.sensors) - len(config.asked_for),
         "predicted_per_hour": float(communication),
         "predicted_tuples_per_hour": float(sum(loads)),
-        "predicted_results_per_hour": float(derived),
-        "predicted_largest_load_per_hour": float(largest),
-        "cap_per_hour": float(cap),
-        **({"largest_over_even": float(largest / even)} if even else {}),
+        **({"largest_over_even": float(max(loads) / even)} if even else {}),
         **({"sent_over_baseline": float(communication / baseline)} if baseline else {}),
     }

@@ -1,53 +1,42 @@
 """Timed runs of room ``script`` (docs/script.md): a plan, scripts and a seed in; figures out."""
 
-from dataclasses import dataclass
-
 from model.vocabulary import ScriptConfig
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
 from sim.kernel.run import TimedRun, run
 from sim.script.cluster import ScriptCluster
-from sim.script.figures import WorkerShare, series_of, shares_of, summary_of
+from sim.script.figures import series_of, summary_of
 from sim.script.host import ScriptTuning
 from sim.script.machine import MachineOf
-from sim.script.worker import compile_scripts
+from sim.script.placements import compile_placed
+from sim.script.worker import Worker
 from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import TimedRoom, workload_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScriptRun(TimedRun):
-    """A timed run of sensor scripts."""
-
-    shares: tuple[WorkerShare, ...]
-    """Share of each worker."""
-
-
 def simulate(
-    plan: Plan, config: ScriptConfig, seed: int, *, machine: MachineOf | None = None
-) -> ScriptRun:
+    plan: Plan, config: ScriptConfig, seed: int, *, machine: MachineOf = Worker
+) -> TimedRun:
     """Run a plan, whose keys are sensors, through workers until everything is over.
 
     Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: all
-    placements meet the same, unless full workers shed. ``machine`` compiles the scripts (default:
-    the model's). The same seed gives the same run. Raises ``ValueError`` with one sentence that
+    placements meet the same, unless full workers shed. ``machine`` makes the machine of a worker.
+    The same seed gives the same run. Raises ``ValueError`` with one sentence that
     names the offending value.
     """
     placement = plan.tuned(ScriptTuning()).placement
-    modelled = compile_scripts(config, placement)
-    scripts = modelled if machine is None else machine(config, placement)
+    scripts = compile_placed(config, placement)
     cluster, arrived = run(
-        plan, seed, lambda env, seeds: ScriptCluster(env, seeds, plan, config, scripts)
+        plan, seed, lambda env, seeds: ScriptCluster(env, seeds, plan, scripts, machine)
     )
-    trace, placed = cluster.trace(), modelled.placement
+    trace = cluster.trace()
     head: Summary = {"input": plan.name, "seed": seed, "placement": placement}
-    found = ScriptRun(
+    found = TimedRun(
         plan,
         workload_of("script", plan, config, seed, arrived, cluster.kills()),
         trace,
         series_of(cluster),
-        {**head, **summary_of(cluster, arrived, trace, placed)},
-        shares_of(cluster, placed),
+        {**head, **summary_of(cluster, arrived, trace)},
     )
     cluster.close()
     return found

@@ -24,9 +24,9 @@ from model.vocabulary.script.tree import (
     Workflow,
 )
 from model.vocabulary.settings import require
+from sim.clusters import place_of
 from sim.kernel.disorder import Burst, Disturbance, Gap
 from sim.kernel.distributions import Constant, Exponential
-from sim.kernel.link import Noise, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import NO_DELAY, Source
@@ -171,6 +171,8 @@ SECOND_US = 1_000_000
 HOUR_US = 3_600 * SECOND_US
 JITTER = Exponential(30_000)
 BURST = Exponential(400_000)
+NEAR = place_of("rack", 0)
+"""Place of the sensors, in the rack of the log."""
 
 
 class Sending(NamedTuple):
@@ -179,10 +181,6 @@ class Sending(NamedTuple):
     sensors: Sequence[tuple[str, int]]
     """Names of sensors, each with its tuples per hour."""
     seconds: int
-    place: Place | None = None
-    """Place of the sensors; ``None``: at the log, without a link in between."""
-    loss: float = 0.0
-    """Share of the tuples that are lost on the way to the log."""
     tuple_bytes: int = 100
 
     @property
@@ -204,12 +202,11 @@ def plan_of(sending: Sending, disorder: str) -> Plan:
             delay=NO_DELAY if disorder == CALM else JITTER,
             keys=(sensor,),
             bits=8 * sending.tuple_bytes,
-            place=sending.place,
+            place=NEAR,
         )
         sources.append(source)
-    noise = Noise(loss=sending.loss)
     name = f"{disorder}, simulated"
-    return Plan(tuple(sources), disturbances=disturbances, noise=noise, name=name)
+    return Plan(tuple(sources), disturbances=disturbances, name=name)
 
 
 def _nothing(_: Sending) -> tuple[Disturbance, ...]:

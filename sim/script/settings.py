@@ -14,13 +14,14 @@ from model.vocabulary.settings import (
     schema,
     settings_of,
 )
-from sim.clusters import NONE, TIERS, ClusterSettings, place_of
+from sim.clusters import NONE, ClusterSettings
 from sim.kernel.log import drop_later_disturbances
 from sim.kernel.plan import Plan
+from sim.kernel.run import TimedRun
 from sim.kernel.trigger import Every
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS
-from sim.script.room import ScriptRun, simulate
+from sim.script.room import simulate
 from sim.script.scenarios import DISORDERS, SETS, Sending, WorkflowSet, WorkflowSizes, plan_of
 
 ALL = "all"
@@ -44,12 +45,6 @@ class SensorSettings(Settings):
     seconds: Annotated[int, Setting("duration of the stream", above=0)] = 40
     disorder: Annotated[str, Setting("disorder of the stream", choices=DISORDERS)] = (
         "gaps-and-bursts"
-    )
-    sensor_loss: Annotated[
-        float, Setting("share of tuples that is lost for good", at_least=0, at_most=1)
-    ] = 0.0
-    sensor_tier: Annotated[str, Setting("distance of the sensors from the log", choices=TIERS)] = (
-        "rack"
     )
     trigger_interval_us: Annotated[int, Setting("from one micro-batch to the next", above=0)] = (
         1_000_000
@@ -90,13 +85,13 @@ class ReadyRun(NamedTuple):
     config: ScriptConfig
     seed: int
 
-    def run(self, placement: str) -> ScriptRun:
+    def run(self, placement: str) -> TimedRun:
         """Simulate the run with a placement."""
         tuning = replace(self.plan.tuned(ScriptTuning()), placement=placement)
         return simulate(replace(self.plan, tuning=tuning), self.config, self.seed)
 
 
-def from_settings(texts: Mapping[str, str], seed: int) -> ScriptRun:
+def from_settings(texts: Mapping[str, str], seed: int) -> TimedRun:
     """Run the room with these settings, and defaults for all others.
 
     Raise ``ValueError`` with one sentence that names the offending name or value.
@@ -109,11 +104,8 @@ def prepare(texts: Mapping[str, str], seed: int) -> ReadyRun:
     values = read_settings(texts, SETTINGS)
     config = _config(values, seed)
     settings, hardware = pick(SensorSettings, values), pick(ClusterSettings, values)
-    place = place_of(settings.sensor_tier, 0)
     cluster = hardware.cluster
-    sending = Sending(
-        config.sensors, settings.seconds, place, settings.sensor_loss, cluster.tuple_bytes
-    )
+    sending = Sending(config.sensors, settings.seconds, cluster.tuple_bytes)
     plan = replace(
         plan_of(sending, settings.disorder),
         cluster=cluster,

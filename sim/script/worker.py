@@ -15,21 +15,17 @@ Rules of this file:
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from model.script.graph import CONSTANT, SENSOR, Graph, compile_graph
 from model.script.intake import Clock, Intake
 from model.script.meaning import operation, undefined_times, window, window_until_us
-from model.script.placement import Placement
-from model.script.rules import RULES, Rules
+from model.script.rules import RULES
 from model.script.stream import Point, Stream
-from model.vocabulary import Event, ScriptConfig, Step
+from model.vocabulary import Event, Step
 from model.vocabulary.script.config import END_US, Rejected, Result
-from sim.script.machine import Finding, Message, ScriptMachine
-from sim.script.placements import find_placement
-
-ValueT = TypeVar("ValueT")
+from model.vocabulary.script.graph import CONSTANT, SENSOR, Graph
+from model.vocabulary.script.plan import ScriptPlan
+from sim.script.machine import Finding, Message
 
 
 class Notice(NamedTuple):
@@ -83,25 +79,18 @@ class WorkerState(NamedTuple):
 class Worker:
     """One worker, which takes inputs and computes its share."""
 
-    def __init__(
-        self, config: ScriptConfig, placement: Placement, number: int, rules: Rules
-    ) -> None:
-        graph = placement.graph
+    def __init__(self, plan: ScriptPlan, number: int) -> None:
+        graph, share = plan.graph, plan.share(number)
         self._graph, self._nodes = graph, graph.nodes
-        self._rules, self._sent_to = rules, placement.readers
-        self._sensors = {graph.nodes[each].sensor: each for each in placement.hosts[number]}
-        elsewhere = frozenset[int]().union(*placement.hosts[:number])
-        self._says = {sensor for sensor, each in self._sensors.items() if each not in elsewhere}
-        """Sensors whose rejected arrivals it records; an earlier worker records the others'."""
-        self._own = [each for each in graph.computed if placement.worker[each] == number]
-        self._reads = {each: graph.streams(each) for each in self._own}
-        self._readers = _by_key((each, own) for own in self._own for each in self._reads[own])
+        self._sent_to, self._own, self._readers = share.sent, share.computed, share.readers
+        self._sensors = {self._nodes[each].sensor: each for each in share.sensors}
+        self._says = share.says
+        self._reads = {each: graph.reads[each] for each in self._own}
         self._below = {each: _reached(each, self._readers) for each in self._readers}
         """Own nodes that read a stream, directly or not, in an order of computing."""
-        self._named = _by_key((each.node, each) for each in graph.outputs if each.is_result)
-        self._written = _by_key((node, each) for each in graph.outputs for node in each.own)
-        self._intake = Intake(config, rules, self._sensors)
-        self._state = self._at_first(known_at_first(graph, rules))
+        self._named, self._written = plan.statements, plan.writers
+        self._intake = Intake(plan.config, RULES, self._sensors)
+        self._state = self._at_first(known_at_first(graph))
         self.known_us = self._least_known_us()
         """Stamp before which this worker has all results."""
 
@@ -139,7 +128,7 @@ class Worker:
         log = self._state.logs.get(self._sensors[sensor])
         if log is not None and reason is None:
             insort(log.points, (event.event_time_us, event.value))
-        is_said = reason and sensor in self._says
+        is_said = reason and self._sensors[sensor] in self._says
         rejected = [Finding((Rejected(event.seq, reason),))] if reason and is_said else []
         return [*rejected, *self._rise(sensor)]
 
@@ -228,13 +217,13 @@ class Worker:
                 return None
             latest = state.latest[number]
             points = {each: self._between(each, since_us, known_us) for each in latest}
-            return operation(node.op, node.inputs, latest, points, known_us, self._rules)
+            return operation(node.op, node.inputs, latest, points, known_us, RULES)
         from_us = state.next_us[number]
         if known_us < from_us:
             return None  # no end of the window has been passed
         state.next_us[number] = node.span.end_after_us(known_us)
         source = Stream(tuple(self._between(node.inputs[0], since_us, known_us)), known_us)
-        return window(node.op, node.span, source, self._rules, from_us)
+        return window(node.op, node.span, source, from_us)
 
     def _between(self, number: int, since_us: int, until_us: int) -> Sequence[Point]:
         """Return the tuples of an input, in order."""
@@ -274,22 +263,15 @@ class Worker:
             yield Finding((), [Message(reader, notice) for reader in readers])
 
 
-def known_at_first(graph: Graph, rules: Rules) -> list[int]:
+def known_at_first(graph: Graph) -> list[int]:
     """Return the stamp until which each node is known before the first tuple."""
     until_us: list[int] = []
     for node in graph.nodes:
         least_us = min([until_us[each] for each in node.inputs], default=END_US)
         if node.span is not None:
-            least_us = window_until_us(node.span, least_us, rules)
+            least_us = window_until_us(node.span, least_us)
         until_us.append(0 if node.kind == SENSOR else least_us)
     return until_us
-
-
-def _by_key(pairs: Iterable[tuple[int, ValueT]]) -> dict[int, tuple[ValueT, ...]]:
-    found: dict[int, list[ValueT]] = {}
-    for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return {key: tuple(values) for key, values in found.items()}
 
 
 def _reached(stream: int, readers: Mapping[int, Iterable[int]]) -> tuple[int, ...]:
@@ -301,35 +283,3 @@ def _reached(stream: int, readers: Mapping[int, Iterable[int]]) -> tuple[int, ..
         found |= new
         waiting.extend(new)
     return tuple(sorted(found))
-
-
-@dataclass(frozen=True, slots=True)
-class ModelScripts:
-    """Scripts that are compiled and placed as the model does it."""
-
-    config: ScriptConfig
-    placement: Placement
-    rules: Rules = RULES
-
-    @property
-    def hosts(self) -> Sequence[frozenset[str]]:
-        """Sensors whose tuples each worker is sent."""
-        return self.placement.sensors
-
-    @property
-    def readers(self) -> Sequence[frozenset[int]]:
-        """Workers to which each worker sends results."""
-        found: list[set[int]] = [set() for _ in self.placement.hosts]
-        for number, readers in self.placement.readers.items():
-            found[self.placement.worker[number]].update(readers)
-        return [frozenset(each) for each in found]
-
-    def machine(self, worker: int) -> ScriptMachine:
-        """Return the machine of a worker."""
-        return Worker(self.config, self.placement, worker, self.rules)
-
-
-def compile_scripts(config: ScriptConfig, way: str, rules: Rules = RULES) -> ModelScripts:
-    """Compile the scripts of a query as the model does; ``way`` is the name of a placement."""
-    placement = find_placement(way)(compile_graph(config), config, rules)
-    return ModelScripts(config, placement, rules)

@@ -23,10 +23,8 @@ from spark_impl.grouping.keys import (
 )
 from spark_impl.runtime.arrays import Ints, Unsigned
 
-EVERYWHERE = ("round-robin", "shuffle", "cg", "nag-static", "nag-dynamic")
+EVERYWHERE = ("shuffle", "cg", "nag-static", "nag-dynamic")
 """Policies that let every key go to all instances."""
-_SLACK = 0.0001
-"""Tolerance of the feasibility inequality of D-Choices."""
 
 
 class Candidates(NamedTuple):
@@ -90,7 +88,7 @@ def _mapped(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
 
 
 _LIGHT: Mapping[str, Callable[[GroupingConfig, Table, Unsigned], Ints]] = {
-    **dict.fromkeys(("pkg", "d-choices", "w-choices", "tag-literal", "cg", "round-robin"), _pairs),
+    **dict.fromkeys(("pkg", "w-choices", "tag-literal", "cg"), _pairs),
     "key": _first,
     "dkg": _mapped,
     "dag": _first,
@@ -98,15 +96,6 @@ _LIGHT: Mapping[str, Callable[[GroupingConfig, Table, Unsigned], Ints]] = {
 }
 
 # ------------------------------------------------------------------------------------ heavy keys
-
-
-def _some(config: GroupingConfig, table: Table, base: Unsigned, _key: str) -> list[int]:
-    pair = candidate_pairs(base, config.instances)[0].tolist()
-    more = [
-        int(hash_modulo(base, number, config.instances)[0])
-        for number in range(3, table.choices + 1)
-    ]
-    return [*pair, *more]
 
 
 def _all(config: GroupingConfig, _table: Table, _base: Unsigned, _key: str) -> list[int]:
@@ -141,7 +130,6 @@ def _placed(_config: GroupingConfig, table: Table, _base: Unsigned, key: str) ->
 
 
 _HEAVY: Mapping[str, Callable[[GroupingConfig, Table, Unsigned, str], list[int]]] = {
-    "d-choices": _some,
     "w-choices": _all,
     "dkg": _placed,
     "dag": _all,
@@ -152,22 +140,3 @@ _HEAVY: Mapping[str, Callable[[GroupingConfig, Table, Unsigned, str], list[int]]
 
 TELLS_HEAVY_KEYS = tuple(_HEAVY)
 """Policies that need a table."""
-
-
-def choices(instances: int, shares: Sequence[float]) -> int:
-    """Return the d of D-Choices for heavy keys with these shares, the largest first."""
-    for number in range(2, instances):
-        if _is_feasible(instances, shares, number):
-            return number
-    return instances
-
-
-def _is_feasible(n: int, shares: Sequence[float], number: int) -> bool:
-    sums = list(accumulate(shares))
-    for length, reached in enumerate(sums, 1):
-        part = (n - n * ((n - 1) / n) ** (length * number)) / n
-        light = part**2 * (1 - min(1.0, sums[-1]))
-        load = reached + part**number * (sums[-1] - reached) + light
-        if load > part + _SLACK:
-            return False
-    return True

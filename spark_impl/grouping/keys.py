@@ -148,8 +148,6 @@ class Table(NamedTuple):
     heavy: dict[str, HeavyKey]
     tuples: int
     """N, the number of tuples in the window before."""
-    choices: int = 2
-    """The d of ``d-choices``."""
     placed: dict[str, int] | None = None
     """The instance of each key that was heavy when the map was made (``dkg`` only)."""
     buckets: tuple[int, ...] | None = None

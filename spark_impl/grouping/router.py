@@ -30,7 +30,7 @@ from spark_impl.runtime.arrays import Ints
 
 BY_TIME = ("tag", "tag-literal")
 """Policies whose loads are times; those of ``_BY_NUMBER`` are numbers of tuples."""
-_BY_NUMBER = ("key", "round-robin", "shuffle", "pkg", "d-choices", "w-choices", "dkg", "dag", "cg")
+_BY_NUMBER = ("key", "shuffle", "pkg", "w-choices", "dkg", "dag", "cg")
 RESET = ("dag", *BY_TIME)
 """Policies whose loads start every window anew."""
 VIRTUAL = 10
@@ -64,11 +64,11 @@ def begin_window(config: GroupingConfig, state: SenderState) -> SenderState:
 
 
 def route(
-    config: GroupingConfig, table: Table, sender: int, state: SenderState, keys: pa.StringArray
+    config: GroupingConfig, table: Table, state: SenderState, keys: pa.StringArray
 ) -> tuple[Ints, SenderState]:
     """Route the tuples of a micro-batch by key; return their instances and the next state."""
     encoded = keys.dictionary_encode()
-    found, state = choose(config, table, sender, state, encoded)
+    found, state = choose(config, table, state, encoded)
     summary = merge(state.summary, count_exactly(encoded), summary_capacity(config.eps_share))
     state = state._replace(summary=summary)
     if config.policy == "dkg" and table.buckets is None:
@@ -77,11 +77,11 @@ def route(
 
 
 def choose(
-    config: GroupingConfig, table: Table, sender: int, state: SenderState, keys: pa.DictionaryArray
+    config: GroupingConfig, table: Table, state: SenderState, keys: pa.DictionaryArray
 ) -> tuple[Ints, SenderState]:
     """Route tuples without learning from them; return their instances and the next state."""
     codes = keys.indices.to_numpy()
-    job = Job(config, table, sender, state, keys.dictionary.to_pylist(), codes)
+    job = Job(config, table, state, keys.dictionary.to_pylist(), codes)
     found, state = look_up("policy", config.policy, _WAYS)(job)
     return found, state._replace(routed=state.routed + len(codes))
 
@@ -103,7 +103,6 @@ class Job(NamedTuple):
 
     config: GroupingConfig
     table: Table
-    sender: int
     state: SenderState
     keys: list[str]
     """Every key once."""
@@ -159,11 +158,6 @@ def _of_candidates(
         loads[place] += cost[place]
         found.append(place)
     return found
-
-
-def _in_turns(job: Job) -> tuple[Ints, SenderState]:
-    first = job.sender + job.state.routed
-    return (first + np.arange(len(job.codes))) % job.config.instances, job.state
 
 
 def _by_score(job: Job) -> tuple[Ints, SenderState]:
@@ -243,12 +237,11 @@ def _bucketed(
 
 _LEAST_LOADED = (
     *EVERYWHERE,
-    *("key", "pkg", "d-choices", "w-choices", "dkg", "tag-literal", "tag"),
+    *("key", "pkg", "w-choices", "dkg", "tag-literal", "tag"),
 )
 """Policies that send a tuple to the least loaded of its key's candidates."""
 _WAYS: Mapping[str, Callable[[Job], tuple[Ints, SenderState]]] = {
     **dict.fromkeys(_LEAST_LOADED, _least),
-    "round-robin": _in_turns,
     "dag": _by_score,
     "cg": _by_virtual_workers,
 }

@@ -135,7 +135,7 @@ def encode_standing(standing: Standing) -> bytes:
 def decode_standing(text: bytes) -> Standing:
     """Return the progress of a stream that :func:`encode_standing` wrote."""
     data = json.loads(text)
-    table = dict(data["table"])
+    table = {name: data["table"][name] for name in Table._fields}
     table["times"] = tuple(table["times"])
     table["heavy"] = {key: HeavyKey(*each) for key, each in table["heavy"].items()}
     if table["buckets"] is not None:

@@ -169,7 +169,7 @@ class SendersInProcess:
     def route(self, sender: int, keys: pa.StringArray) -> Ints:
         """Route a sender's part of a micro-batch; return the instance of each tuple."""
         before = self.states[sender]
-        places, self.states[sender] = route(self._config, self.table, sender, before, keys)
+        places, self.states[sender] = route(self._config, self.table, before, keys)
         return places
 
     def saved(self) -> object:

@@ -145,7 +145,7 @@ def _run_sender(
         if columns.seq is not None:
             _require_values(rows, columns.seq)
             rows = rows.sort_by(columns.seq)
-        places, state = route(config, part.standing.table, sender, state, _keys(rows, columns.key))
+        places, state = route(config, part.standing.table, state, _keys(rows, columns.key))
         yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
         refused = refused_rows(rows, columns)
         if refused.num_rows:
@@ -195,11 +195,10 @@ def route_bounded(
 def _run_partition(
     batches: Iterable[pa.RecordBatch], config: GroupingConfig, columns: Columns, table: Table
 ) -> Iterator[pa.RecordBatch]:
-    sender = partition_id()
     state = begin_window(config, SenderState())
     for rows in _pieces(batches):
         keys = _keys(rows, columns.key)
-        places, state = choose(config, table, sender, state, keys.dictionary_encode())
+        places, state = choose(config, table, state, keys.dictionary_encode())
         yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
 
 

@@ -5,7 +5,6 @@ from operator import add
 from typing import NamedTuple
 
 from model.vocabulary import GroupingConfig
-from spark_impl.grouping.candidates import choices
 from spark_impl.grouping.keys import (
     Table,
     find_heavy_keys,
@@ -111,9 +110,6 @@ def rebalance(
     table = before._replace(
         window=before.window + 1, times=times, heavy=heavy, tuples=summary.tuples
     )
-    if config.policy == "d-choices":
-        shares = [key.counted / summary.tuples for key in heavy.values()]
-        table = table._replace(choices=choices(config.instances, shares))
     if config.policy == "dkg" and before.buckets is None:
         buckets = [sum(each) for each in zip(*(one.buckets for one in senders), strict=True)]
         found, places = place_buckets(config, heavy, buckets)

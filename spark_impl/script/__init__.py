@@ -1,8 +1,8 @@
 """Room ``script`` on Spark: sensor scripts, shared and placed (docs/script.md)."""
 
+from model.vocabulary.script.plan import ScriptPlan, compile_plan
 from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.queries import QueryProblem
-from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.query import (
     Progress,
     ScriptQuery,
@@ -16,9 +16,9 @@ from spark_impl.script.waiting import pending
 
 __all__ = [
     "Ledger",
-    "Plan",
     "Progress",
     "QueryProblem",
+    "ScriptPlan",
     "ScriptQuery",
     "compile_plan",
     "ledger",

@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from model.vocabulary.script.graph import Node
 from spark_impl.runtime.arrays import Column, Floats, Ints
-from spark_impl.script.graph import Node
 
 Integers: TypeAlias = Column
 """Arrays of dtype int64 or object."""

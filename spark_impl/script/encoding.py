@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from model.vocabulary.script.plan import Share
 from spark_impl.runtime.arrays import Column, Records
 from spark_impl.script.admission import Arrivals, Clock
 from spark_impl.script.arithmetic import Folded, Integers, Scaled, Tuples
 from spark_impl.script.kernel import Log, Message, State
-from spark_impl.script.plan import Share
 from spark_impl.script.silence import Moments, Pieces, Timeline
 from spark_impl.script.slices import Slices
 

@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary.script.config import END_US
+from model.vocabulary.script.graph import CONSTANT
+from model.vocabulary.script.plan import Share
+from model.vocabulary.script.slices import Span
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import require_later
 from spark_impl.script.admission import LATE, Arrivals, Clock, admit
 from spark_impl.script.arithmetic import NO_TUPLES, Tuples, operate
-from spark_impl.script.graph import NUMBER, WINDOW
-from spark_impl.script.plan import Share
 from spark_impl.script.silence import Course, Pieces, Timeline
 from spark_impl.script.slices import Folds, Slices, add_tuples, known_until_us, prune
 
@@ -243,8 +244,9 @@ class _Step:
     def compute(self, number: int) -> None:
         """Compute a window or an operation; everything that it reads is up to date."""
         before_us = self._known_us.get(number, 0)
-        if self._graph.nodes[number].kind == WINDOW:
-            tuples, until_us = self._window(number, before_us)
+        span = self._graph.nodes[number].span
+        if span is not None:
+            tuples, until_us = self._window(number, span, before_us)
         else:
             tuples, until_us = self._operation(number, before_us)
         if until_us == before_us:
@@ -261,23 +263,23 @@ class _Step:
         if number in self._share.readers:
             self._logs[number] = self._logs.get(number, Log()).with_(tuples, until_us)
 
-    def _window(self, number: int, before_us: int) -> tuple[Tuples, int]:
+    def _window(self, number: int, span: Span, before_us: int) -> tuple[Tuples, int]:
         node = self._graph.nodes[number]
         source = node.inputs[0]
         source_us = self._until_us(source)
         if source not in self._folds:
             self._folds[source] = self._taken(source, source_us)
-        until_us = known_until_us(node, source_us)
+        until_us = known_until_us(span, source_us)
         if until_us == before_us:
             return NO_TUPLES, until_us
-        return Tuples(*self._folds[source].windows(node)), until_us
+        return Tuples(*self._folds[source].windows(node.op, span)), until_us
 
     def _taken(self, source: int, until_us: int) -> Folds:
         """Return the slices of a stream with everything that is known of it now."""
         before = self._slices.get(source, Slices())
         fresh = self._between(source, before.until_us, until_us)
-        combs, squares = self._share.plan.cuttings[source].combs, self._share.squares(source)
-        self._slices[source] = add_tuples(before, combs, *fresh, until_us, squares)
+        cutting, squares = self._share.plan.slices[source].cutting, self._share.squares(source)
+        self._slices[source] = add_tuples(before, cutting, *fresh, until_us, squares)
         return Folds(self._slices[source], before.until_us)
 
     def _operation(self, number: int, before_us: int) -> tuple[Tuples, int]:
@@ -294,7 +296,7 @@ class _Step:
         return tuples, until_us
 
     def _is_number(self, number: int) -> bool:
-        return self._graph.nodes[number].kind == NUMBER
+        return self._graph.nodes[number].kind == CONSTANT
 
     def _until_us(self, stream: int) -> int:
         return min(self._logs.get(part, Log()).until_us for part in self._graph.parts(stream))
@@ -313,8 +315,8 @@ class _Step:
         """Return the state to keep."""
         nodes = self._graph.nodes
         for source in self._folds:
-            windows = [nodes[each] for each in self._share.windows[source]]
-            self._slices[source] = prune(self._slices[source], windows)
+            spans = [nodes[each].span for each in self._share.windows[source]]
+            self._slices[source] = prune(self._slices[source], [each for each in spans if each])
         logs = {
             number: log.from_(min([log.until_us, *self._read_us(number)]))
             for number, log in self._logs.items()
@@ -333,7 +335,7 @@ class _Step:
         """Yield for each reader of a stream the stamp until which it has read."""
         for reader in self._share.readers.get(stream, ()):
             node = self._graph.nodes[reader]
-            if node.kind == WINDOW:
+            if node.span is not None:
                 yield self._slices.get(node.inputs[0], Slices()).until_us
             else:
                 yield self._known_us.get(reader, 0)

@@ -14,15 +14,15 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
+from model.vocabulary.script.graph import Output
+from model.vocabulary.script.plan import ScriptPlan, Share
 from spark_impl.runtime.arrays import Ints, PlainRow, Values
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import ATTEMPT
 from spark_impl.script import encoding
 from spark_impl.script.admission import REASONS
-from spark_impl.script.graph import Output
 from spark_impl.script.kernel import Found, Given, State, Taken, advance
-from spark_impl.script.plan import Plan, Share
 from spark_impl.script.router import Router
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore
 from spark_impl.windows.arrival_files import open_file, read_request, read_tables, split
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def result_tables(
-    plan: Plan, results: bytes, undefined: bytes, rejected: bytes
+    plan: ScriptPlan, results: bytes, undefined: bytes, rejected: bytes
 ) -> dict[str, pa.Table]:
     """Return the result tables of one row of the processor.
 
@@ -74,7 +74,7 @@ def _repeat_for_statements(
 
 
 def pack_files(
-    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: Plan
+    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: ScriptPlan
 ) -> Iterator[pa.RecordBatch]:
     """Turn addresses of files into rows of :data:`INPUT`, for ``mapInArrow``.
 
@@ -136,7 +136,7 @@ REPORT = pa.schema(
 
 
 def write_tables(
-    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: Plan, batch: int
+    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: ScriptPlan, batch: int
 ) -> Iterator[pa.RecordBatch]:
     """Write the output of the processor to tables; yield the rows for the driver (``mapInArrow``).
 
@@ -202,7 +202,7 @@ A row is either the news of a worker (``to`` is NULL), or a message to one other
 class ScriptProcessor(StatefulProcessor):
     """Adapter between Spark's state store and :func:`spark_impl.script.kernel.advance`."""
 
-    def __init__(self, plan: Plan, group_columns: tuple[str, ...] = ()) -> None:
+    def __init__(self, plan: ScriptPlan, group_columns: tuple[str, ...] = ()) -> None:
         self._plan = plan
         self._names = [*group_columns, "worker"]
         self._shares: dict[int, Share] = {}

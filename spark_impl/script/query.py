@@ -1,8 +1,6 @@
 """The interface for users: the streaming query of all scripts, and the results in its store."""
 
-import io
 from collections.abc import Callable, Collection, Mapping
-from contextlib import redirect_stdout
 from functools import partial
 from typing import NamedTuple
 
@@ -14,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US
+from model.vocabulary.script.plan import compile_plan
 from spark_impl.runtime import accounts
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.limits import Limit, Limits
@@ -31,7 +30,6 @@ from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
 from spark_impl.script.kernel import Taken
-from spark_impl.script.plan import compile_plan
 from spark_impl.script.processor import (
     FLUSH,
     INPUT,
@@ -119,16 +117,6 @@ class ScriptQuery(Runnable):
         if rows:
             self.store.request(rows, self.store.schema_of(BLOCK), self._source)
             self.run_available()
-
-    def explain(self) -> str:
-        """Return Spark's physical plan of a micro-batch, without the final writing.
-
-        Nothing is run. :attr:`plan` says what is computed.
-        """
-        found = io.StringIO()
-        with redirect_stdout(found):
-            self._answers().explain()
-        return found.getvalue().strip()
 
     def rejected(self) -> DataFrame:
         """Return every refused arrival (:func:`spark_impl.script.rejected`)."""

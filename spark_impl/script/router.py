@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.vocabulary.script.config import TIME_END_US
+from model.vocabulary.script.plan import ScriptPlan
 from spark_impl.runtime.arrays import Bools, Column, Ints, Records
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.script.encoding import ARRIVAL, PIECE, TIMED_ARRIVAL
-from spark_impl.script.plan import Plan
 from spark_impl.script.silence import LIMIT_US, moments_within
 from spark_impl.windows.arrival_files import number_values
 
@@ -27,7 +27,7 @@ class Router:
     If sensors may be idle, arrivals have the clock of all sensors around them.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ScriptPlan) -> None:
         self._is_timed = plan.is_timed
         self.workers = plan.workers
         nodes = len(plan.graph.nodes)

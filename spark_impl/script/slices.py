@@ -8,15 +8,13 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
-from functools import cached_property, lru_cache, reduce
-from itertools import chain
-from math import gcd
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from model.vocabulary.script.config import END_US, MILLISECOND_US
+from model.vocabulary.script.slices import Cutting, Span
 from spark_impl.runtime.arrays import Floats, Ints
 from spark_impl.script.arithmetic import (
     Folded,
@@ -29,75 +27,6 @@ from spark_impl.script.arithmetic import (
     narrow,
     widen,
 )
-from spark_impl.script.graph import HOUR_MS, Node
-
-
-class Comb(NamedTuple):
-    """Cuts at all stamps ``offset_ms + k every_ms``."""
-
-    every_ms: int
-    offset_ms: int
-
-
-class Cutting(NamedTuple):
-    """The combs of a stream, and the costs of both ways to cut it, in steps per hour."""
-
-    combs: tuple[Comb, ...]
-    panes_cost: Fraction
-    edges_cost: Fraction
-
-    @property
-    def is_panes(self) -> bool:
-        """Whether all slices are equally long."""
-        return self.panes_cost <= self.edges_cost
-
-
-def cut(windows: Sequence[Node], per_hour: Fraction) -> Cutting:
-    """Return the cheaper way to cut a stream with this number of tuples per hour."""
-    # Windows with the same length and slide fold the same slices.
-    panes, edges = _ways(tuple(sorted({(w.length_ms, w.slide_ms) for w in windows})))
-    panes_cost, edges_cost = (way.cost(per_hour) for way in (panes, edges))
-    cheaper = panes if panes_cost <= edges_cost else edges
-    return Cutting(cheaper.combs, panes_cost, edges_cost)
-
-
-class _Way(NamedTuple):
-    combs: tuple[Comb, ...]
-    cuts_in_an_hour: Fraction
-    spans_in_an_hour: Fraction
-    """Hours of slices that windows fold in an hour."""
-
-    def cost(self, per_hour: Fraction) -> Fraction:
-        slices = min(self.cuts_in_an_hour, per_hour)
-        return per_hour * len(self.combs) + self.spans_in_an_hour * slices
-
-
-@lru_cache(maxsize=1024)  # many streams have equal windows
-def _ways(spans: tuple[tuple[int, int], ...]) -> tuple[_Way, _Way]:
-    """Return both ways: panes, and cuts at edges."""
-    panes = (Comb(reduce(gcd, chain.from_iterable(spans)), 0),)
-    folded = sum((Fraction(length, slide) for length, slide in spans), Fraction())
-
-    def way(combs: tuple[Comb, ...]) -> _Way:
-        cuts = sum((Fraction(HOUR_MS, comb.every_ms) for comb in combs), Fraction())
-        return _Way(combs, cuts, folded)
-
-    return way(panes), way(_edges(spans))
-
-
-def _edges(spans: Sequence[tuple[int, int]]) -> tuple[Comb, ...]:
-    """Return combs for the begins and ends of all windows, without those that add no cut."""
-    found: list[Comb] = []
-    offsets = {(slide, offset) for length, slide in spans for offset in (0, -length % slide)}
-    for every, offset in sorted(offsets):  # a comb lies within one that is not wider
-        within = (
-            every % comb.every_ms == 0 and (offset - comb.offset_ms) % comb.every_ms == 0
-            for comb in found
-        )
-        if not any(within):
-            found.append(Comb(every, offset))
-    return tuple(found)
-
 
 _NONE = np.empty(0, np.int64)
 _NOTHING = Scaled(_NONE, 0)
@@ -115,21 +44,21 @@ class Slices(NamedTuple):
 
 
 def add_tuples(
-    slices: Slices, combs: Sequence[Comb], ts: Ints, values: Floats, until_us: int, squares: bool
+    slices: Slices, cutting: Cutting, ts: Ints, values: Floats, until_us: int, squares: bool
 ) -> Slices:
     """Return the slices with tuples that were not known before, in any order."""
     if not len(ts):
         return slices._replace(until_us=until_us)
     order = np.argsort(ts, kind="stable")
-    begins = _begins(combs, ts[order])
+    begins = _begins(cutting, ts[order])
     runs = np.concatenate(([0], np.flatnonzero(np.diff(begins)) + 1))
     return Slices(*_merged(slices, begins[runs], fold(values[order], runs, squares)), until_us)
 
 
-def _begins(combs: Sequence[Comb], ts: Ints) -> Ints:
+def _begins(cutting: Cutting, ts: Ints) -> Ints:
     """Return the begin of the slice of each tuple: the last cut before it."""
     found = [
-        ts - (ts - offset * MILLISECOND_US) % (every * MILLISECOND_US) for every, offset in combs
+        ts - (ts - offset * MILLISECOND_US) % (every * MILLISECOND_US) for every, offset in cutting
     ]
     return np.asarray(np.maximum.reduce(found), np.int64)
 
@@ -177,18 +106,18 @@ class Folds:
         n = np.concatenate(([0], np.cumsum(folded.n)))
         return n, cumulate(folded.total), cumulate(folded.squares)
 
-    def windows(self, window: Node) -> tuple[Ints, Floats]:
+    def windows(self, op: str, span: Span) -> tuple[Ints, Floats]:
         """Return stamps and values of the windows that are complete now and were not before.
 
         A value that is not finite is NaN.
         """
-        slide_us, length_us = window.slide_ms * MILLISECOND_US, window.length_ms * MILLISECOND_US
+        slide_us, length_us = span.slide_us, span.length_us
         starts = self._slices.starts
         first = np.maximum(starts // slide_us, self._since_us // slide_us) + 1
         last = np.minimum((starts + length_us) // slide_us, self._slices.until_us // slide_us)
         ends = _union(first, last) * slide_us
         low, high = np.searchsorted(starts, ends - length_us), np.searchsorted(starts, ends)
-        return ends - MILLISECOND_US, aggregate(window.op, self._folded(window.op, low, high))
+        return ends - MILLISECOND_US, aggregate(op, self._folded(op, low, high))
 
     def _folded(self, op: str, low: Ints, high: Ints) -> Folded:
         """Return the aggregates of the slices from low to high."""
@@ -225,13 +154,13 @@ def _union(first: Ints, last: Ints) -> Ints:
     return np.repeat(low - skipped, sizes) + np.arange(int(sizes.sum()))
 
 
-def prune(slices: Slices, windows: Sequence[Node]) -> Slices:
+def prune(slices: Slices, windows: Sequence[Span]) -> Slices:
     """Return only the slices in some window that is not complete."""
     if not len(slices.starts):
         return slices
     last = np.zeros_like(slices.starts)
     for window in windows:
-        slide_us, length_us = window.slide_ms * MILLISECOND_US, window.length_ms * MILLISECOND_US
+        slide_us, length_us = window.slide_us, window.length_us
         ends = (slices.starts + length_us) // slide_us * slide_us
         last = np.maximum(last, np.where(ends > slices.starts, ends, 0))
     keep = last > slices.until_us
@@ -246,9 +175,8 @@ def prune(slices: Slices, windows: Sequence[Node]) -> Slices:
     return slices._replace(starts=slices.starts[keep], folded=kept)
 
 
-def known_until_us(window: Node, source_us: int) -> int:
+def known_until_us(window: Span, source_us: int) -> int:
     """Return the stamp until which a window is known, from that of its source (us)."""
     if source_us == END_US:
         return END_US
-    slide_us = window.slide_ms * MILLISECOND_US
-    return (source_us // slide_us + 1) * slide_us - MILLISECOND_US
+    return window.end_after_us(source_us) - MILLISECOND_US

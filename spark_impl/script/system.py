@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import Rejected, Result, Undefined
+from model.vocabulary.script.placement import hosted_sensors
+from model.vocabulary.script.plan import ScriptPlan, compile_plan
 from model.vocabulary.trace import Step
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.systems import (
@@ -20,7 +22,6 @@ from spark_impl.runtime.systems import (
     run_pack,
     system_maker,
 )
-from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import (
     FLUSH,
     MESSAGE,
@@ -53,7 +54,7 @@ class WorkerOutput(NamedTuple):
 class WorkerInProcess(OperatorInProcess):
     """The processor of one worker without Spark: micro-batches in, steps and messages out."""
 
-    def __init__(self, plan: Plan, worker: int) -> None:
+    def __init__(self, plan: ScriptPlan, worker: int) -> None:
         super().__init__(ScriptProcessor(plan), worker, STATE_NAME)
         self._plan = plan
 
@@ -107,12 +108,12 @@ def _steps(rows: Mapping[str, Iterable[PlainRow]]) -> list[Step]:
     ]
 
 
-def _trace(plan: Plan, steps: Iterable[Step]) -> Trace:
+def _trace(plan: ScriptPlan, steps: Iterable[Step]) -> Trace:
     """Return the trace of a plan and the steps of its workers."""
     # Windows and operations of one statement may be undefined at the same stamp.
     undefined = {step: None for step in steps if isinstance(step, Undefined)}
     others = (step for step in steps if not isinstance(step, Undefined))
-    return Trace("spark", chain(plan.hosted(), others, undefined))
+    return Trace("spark", chain(hosted_sensors(plan.placement), others, undefined))
 
 
 def run_workloads(

@@ -8,11 +8,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import ScriptConfig
+from model.vocabulary.script.plan import compile_plan
 from spark_impl.runtime.queries import frame_of, last_logged, session_of_query
 from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.waiting import ROW, unread
 from spark_impl.script.encoding import Kept, decode_state
-from spark_impl.script.plan import compile_plan
 from spark_impl.script.processor import STATE_NAME
 from spark_impl.script.store import ScriptStore, load_store
 from spark_impl.windows.blocks import SLOT, task_of_slot

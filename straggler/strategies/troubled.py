@@ -18,7 +18,6 @@ from sim.kernel.source import Source
 from sim.kernel.trigger import At
 from sim.script.host import ScriptTuning
 from straggler.judging.plan_counterexamples import SeededPlan, TimedCase
-from straggler.rooms.script.spark_machine import WAYS
 from straggler.strategies.clusters import REGIONS
 from straggler.strategies.grouping import replaying
 from straggler.strategies.grouping import timed_cases as grouping_cases
@@ -133,7 +132,7 @@ def _with_tuning(plan: Plan, default: Any, **changes: object) -> Plan:
 
 @st.composite
 def scripts(draw: st.DrawFn, region: str | None) -> Drawn:
-    """Draw scripts with a placement that the Spark side has; many workers read some results.
+    """Draw scripts with any placement; many workers read some results.
 
     A tuple comes again after the end of its micro-batch, so workers must remember identities.
     """
@@ -143,8 +142,6 @@ def scripts(draw: st.DrawFn, region: str | None) -> Drawn:
     if region == "late" or draw(st.sampled_from([False, True])):
         config = replace(config, workflows=(*config.workflows, _read_by_all(config)), workers=4)
         plan = _with_tuning(plan, ScriptTuning(), placement="by-unit")
-    elif plan.tuned(ScriptTuning()).placement not in WAYS:
-        plan = _with_tuning(plan, ScriptTuning(), placement="all-split")
     if isinstance(plan.trigger, At) and plan.trigger.cuts:
         cut = draw(st.sampled_from(plan.trigger.cuts))
         again = Duplicate("source-0", max(0, cut - 1), UNIT_US // 4)

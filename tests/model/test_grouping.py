@@ -1,7 +1,6 @@
 """Room ``grouping`` by hand: hashes, candidates, routes, summaries, answers, and balance."""
 
 from collections import Counter
-from fractions import Fraction
 from itertools import chain
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.grouping import candidates, rules, run
+from model.grouping import rules, run
 from model.grouping.candidates import numbered_hash
 from model.grouping.rules import RULES, Learnt, first_table, rebalance
 from model.grouping.state import (
@@ -46,32 +45,12 @@ def table(heavy: dict[str, int], tuples: int = 100, **config: Any) -> Table:
     )
 
 
-def enough_choices(shares: list[Fraction], n: int, d: int) -> bool:
-    """Evaluate the inequality of the page, term by term, for all l."""
-    for length in range(1, len(shares) + 1):
-        b = n - n * Fraction(n - 1, n) ** (length * d)
-        left = sum(shares[:length]) + (b / n) ** d * sum(shares[length:])
-        if left + (b / n) ** 2 * (1 - sum(shares)) > b / n + Fraction(1, 10_000):
-            return False
-    return True
-
-
-@given(
-    n=st.integers(1, 12), counts=st.lists(st.integers(1, 40), max_size=6), light=st.integers(0, 60)
-)
-def test_d_is_the_smallest_that_is_enough(n: int, counts: list[int], light: int) -> None:
-    total = sum(counts) + light or 1
-    shares = sorted((Fraction(count, total) for count in counts), reverse=True)
-    good = [d for d in range(2, n + 1) if enough_choices(shares, n, d)]
-    assert candidates.choices([float(share) for share in shares], n) == (good[0] if good else n)
-
-
 # ------------------------------------------------------------------------------------------- routes
 
 
-def routed(table: Table, keys: str, sender: int = 0) -> list[int]:
+def routed(table: Table, keys: str) -> list[int]:
     """Return the instances that a sender's tuples go to, one letter a key."""
-    state = rules.begin_window(table, rules.initial_state(table.config, sender))
+    state = rules.begin_window(table, rules.initial_state(table.config))
     places = []
     for key in keys:
         instance, state = rules.route(table, state, key)

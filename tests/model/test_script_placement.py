@@ -8,15 +8,14 @@ from statistics import fmean
 import pytest
 
 from model.script.claims import assignments, least_makespan
-from model.script.graph import Graph, compile_workflows
-from model.script.placement import (
+from model.vocabulary.script.graph import Graph, compile_workflows
+from model.vocabulary.script.placement import (
     hash_baseline,
     load_cap,
     place,
     place_whole,
     sensors_of,
 )
-from model.script.rules import RULES
 from model.vocabulary.script.tree import Sensor, Statement, Union, Window, Workflow
 from straggler.rooms.script.language import parse
 
@@ -94,7 +93,7 @@ def alone(*rates: int) -> Graph:
 def test_lpt_reaches_its_bound() -> None:
     # Graham's example: 11 instead of 9, which is 4/3 - 1/9 for 3 workers.
     graph = alone(5, 5, 4, 4, 3, 3, 3)
-    assert max(place_whole(graph, 3, RULES).loads) == 11
+    assert max(place_whole(graph, 3).loads) == 11
     assert least_makespan([Fraction(each) for each in (5, 5, 4, 4, 3, 3, 3)], 3) == 9
 
 
@@ -125,7 +124,7 @@ def test_placements_are_as_near_the_best_as_the_page_says() -> None:
         ]
         graph = graph_of({each: random.choice([1, 2, 3, 5]) for each in names}, *read)
         least = least_sent(graph, n, load_cap(graph, n, 150))
-        placed = place(graph, n, 150, RULES)
+        placed = place(graph, n, 150)
         if least is not None and max(placed.loads) <= load_cap(graph, n, 150):
             compared.append(float(placed.communication / least))
         elif least is not None:
@@ -149,6 +148,6 @@ def test_sharing_eight_of_sixteen_sensors_saves_a_fifth(together: int, percent: 
     sent, hashed = Fraction(), Fraction()
     for seed in range(100):
         graph = bridge(seed, together)
-        sent += place(graph, 4, 125, RULES).communication
+        sent += place(graph, 4, 125).communication
         hashed += hash_baseline(graph, 4)[1]
     assert round(100 * (1 - sent / hashed)) == percent

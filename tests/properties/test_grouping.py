@@ -5,7 +5,8 @@ For promises about probabilities, keys are drawn independently
 """
 
 from itertools import product
-from math import log2
+from math import log2, sqrt
+from statistics import fmean, stdev
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,16 +14,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from model.checking.claims import Outcome
 from model.grouping import balance, balance_claims, run
+from model.grouping.evidence import evidence_of
 from properties import profiles
 from spark_impl.grouping.instances import finish_work
 from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import GroupingStore, decode_table, encode_table
 from spark_impl.runtime.storage import Location, locate
-from straggler.rooms.grouping.draws import Draws, limits, slope
+from straggler.rooms.grouping.draws import Draws
 
 FAILURE = 1e-3
 """Probability that a confidence limit of a mean is wrong."""
@@ -78,14 +81,22 @@ def test_the_makespan_is_that_of_a_fluid_but_for_two_tuples(
         assert each.rho_of_candidates < 0.05
 
 
+def rho_of(draws: Draws, seed: int) -> float:
+    """Return the rho of window 1."""
+    workload = draws.workload(seed)
+    seen = evidence_of(workload, run(workload))
+    return balance.rho(seen.counts(seen.windows[1]), draws.times_us)
+
+
 def test_rho_does_not_grow_with_tuples(seed: int) -> None:
     # In shorter windows a large key may be taken for a light one, and be left with two slow ones.
     sizes = [2**e for e in range(10, profiles.choose(14, nightly=17))]
     found = []
     for repetition in range(seed, seed + profiles.choose(5, nightly=10)):
-        rhos = [Draws(16, slow=8, window_tuples=m).rho(run, repetition) for m in sizes]
-        found.append(slope([log2(m) for m in sizes], rhos))
-    _, upper = limits(found, FAILURE)
+        rhos = [rho_of(Draws(16, slow=8, window_tuples=m), repetition) for m in sizes]
+        found.append(stats.linregress([log2(m) for m in sizes], rhos).slope)
+    wide = stats.t.isf(FAILURE, len(found) - 1) * stdev(found) / sqrt(len(found))
+    upper = fmean(found) + wide
     growth = upper * (len(sizes) - 1)
     assert growth < TOLERANCE, f"rho grows by up to {growth:g} (failure {FAILURE:g})"
 

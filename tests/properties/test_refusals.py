@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from model.vocabulary import GroupingConfig, ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And
+from model.vocabulary.script.plan import compile_plan
 from properties.promised import Reached, promised
 from spark_impl.grouping.query import times_of
 from spark_impl.join.inputs import read_file, require_accepted
@@ -25,7 +26,6 @@ from spark_impl.runtime.histories import file_of, history_schema, write_parquet
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.script import processor
-from spark_impl.script.plan import compile_plan
 from spark_impl.script.query import ScriptQuery
 from spark_impl.script.store import ScriptStore
 from spark_impl.slack.query import SLACK, SlackQuery

@@ -12,8 +12,10 @@ from hypothesis import given
 
 from model.script import run
 from model.script.claims import lpt_bound
-from model.script.graph import compile_graph
-from model.script.placement import (
+from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script.config import Result
+from model.vocabulary.script.graph import compile_graph
+from model.vocabulary.script.placement import (
     HASHED,
     LARGE_SPLIT,
     WHOLE,
@@ -24,9 +26,6 @@ from model.script.placement import (
     place,
     sensors_of,
 )
-from model.script.rules import RULES
-from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script.config import Result
 from properties.promised import Reached, promised
 from spark_impl.script.processor import MESSAGE
 from spark_impl.script.system import WorkerInProcess, WorkerOutput, run_in_process
@@ -110,7 +109,7 @@ def against_placement(config: ScriptConfig, placed: Placement) -> Iterator[str]:
 def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) -> None:
     graph = compile_graph(config)
     for workers in (2, 4) if graph.computed else ():
-        placed = place(graph, workers, 100, RULES)
+        placed = place(graph, workers, 100)
         elsewhere = replace(config, workers=workers, cap_percent=100)
         assert not list(against_placement(elsewhere, placed))
         reached.add({placed.way: 1})

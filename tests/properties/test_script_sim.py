@@ -6,21 +6,21 @@ from typing import NamedTuple
 
 import pytest
 
-from model.script.graph import SENSOR, UNION, Graph
 from model.script.meaning import operation, union, window
-from model.script.placement import Placement
 from model.script.rules import RULES
 from model.script.run import admit
 from model.script.stream import Stream, before
 from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script.graph import SENSOR, UNION, Graph
+from model.vocabulary.script.placement import Placement
 from sim.kernel.plan import Plan
 from sim.kernel.run import run as run_plan
 from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
-from sim.script.placements import PLACEMENTS
+from sim.script.placements import PLACEMENTS, compile_placed
 from sim.script.scenarios import HOUR_US, SETS
 from sim.script.settings import prepare
-from sim.script.worker import compile_scripts
+from sim.script.worker import Worker
 
 SETTINGS = {"sensors": "10", "rates_hz": "10,5", "seconds": "20", "cap_percent": "110"}
 
@@ -56,9 +56,9 @@ class InspectedRun(NamedTuple):
 
 
 def inspect_run(plan: Plan, config: ScriptConfig, seed: int) -> InspectedRun:
-    scripts = compile_scripts(config, plan.tuned(ScriptTuning()).placement)
+    scripts = compile_placed(config, plan.tuned(ScriptTuning()).placement)
     room, arrived = run_plan(
-        plan, seed, lambda env, seeds: ScriptCluster(env, seeds, plan, config, scripts)
+        plan, seed, lambda env, seeds: ScriptCluster(env, seeds, plan, scripts, Worker)
     )
     return InspectedRun(room, scripts.placement, arrived.events)
 
@@ -74,7 +74,7 @@ def evaluated(seen: InspectedRun) -> list[Stream]:
         if node.kind == SENSOR:
             streams.append(sensors[node.sensor])
         elif node.span is not None:
-            streams.append(window(node.op, node.span, streams[node.inputs[0]], RULES))
+            streams.append(window(node.op, node.span, streams[node.inputs[0]]))
         elif node.kind == UNION:
             streams.append(union([streams[each] for each in node.inputs]))
         else:

@@ -41,7 +41,7 @@ OF_ORACLE = {"config": {"aggregate": NEW}}
 CONTROL = with_new(SlackConfig(1, 1), "control")
 POLICY = with_new(GroupingConfig(2), "policy")
 TABLE = routers.first_table(GroupingConfig(2), routers.RULES)
-SENDER = routers.initial_state(POLICY, 0)
+SENDER = routers.initial_state(POLICY)
 NUMBERS = arithmetic.fold(ONE_VALUE, np.array([0]), squares=True)
 
 PARTS: Mapping[str, Callable[[], object]] = {

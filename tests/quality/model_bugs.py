@@ -14,11 +14,11 @@ from model.join import oracle
 from model.join.run import SeededRun
 from model.script.intake import REDELIVERED, Intake
 from model.script.meaning import undefined_times
-from model.script.run import hosted_sensors
 from model.slack import rules
 from model.vocabulary import Step, Trace
 from model.vocabulary.grouping import Route
 from model.vocabulary.script.config import Hosted
+from model.vocabulary.script.placement import hosted_sensors
 from model.vocabulary.windows import Cleared, Revision
 from model.windows import correction, state
 from model.windows import rules as windows
@@ -144,7 +144,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
     },
     "grouping": {
         "every arrival goes to one instance": Planted(grouping.run, _without_odd_routes),
-        "every tuple goes to a candidate of its key": "one_choice_twice",
+        "every tuple goes to a candidate of its key": "uniform_if_light",
         "few instances a key": "heavy_drawn",
         "answers are those of all tuples": Planted(
             grouping.merge_aggregates, lambda right, parts, top: right([*parts][:1], top)

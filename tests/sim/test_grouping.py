@@ -4,6 +4,7 @@ from collections import deque
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,13 +39,13 @@ def test_words_come_in_the_order_of_the_text_but_for_delays() -> None:
 
 def test_all_policies_stand_side_by_side() -> None:
     settings = {"tuples": "3000", "window_tuples": "1000", "keys": "200", "instances": "4"}
-    found = {side.policy: side for side in side_by_side(settings, 1)}
+    found: dict[Any, Any] = {side["policy"]: side for side in side_by_side(settings, 1)}
     assert tuple(found) == POLICIES
-    assert found["tag"].share_of_ideal > 0.9 > 2 * found["round-robin"].share_of_ideal
-    assert found["tag"].mean_latency_us is not None
-    assert found["round-robin"].mean_latency_us is None
-    assert found["key"].instances_a_key == 1 < found["tag"].instances_a_key < 2
-    assert found["shuffle"].instances_a_key > 2
+    assert found["tag"]["share_of_ideal"] > 0.9 > 2 * found["shuffle"]["share_of_ideal"]
+    assert found["tag"]["mean_latency_us"] is not None
+    assert found["shuffle"]["mean_latency_us"] is None
+    assert found["key"]["instances_a_key"] == 1 < found["tag"]["instances_a_key"] < 2
+    assert found["shuffle"]["instances_a_key"] > 2
 
 
 def test_balance_takes_two_windows() -> None:
@@ -127,7 +128,7 @@ def plans(draw: st.DrawFn) -> Plan:
     plan=plans(),
     instances=st.integers(1, 4),
     senders=st.integers(1, 3),
-    policy=st.sampled_from(["round-robin", "key", "tag"]),
+    policy=st.sampled_from(["shuffle", "key", "tag"]),
     is_backlog=st.booleans(),
     seed=st.integers(0, 99),
 )

@@ -57,7 +57,7 @@ def plan_of(
 
 def latency_us(plan: Plan) -> float:
     """Return what the only tuple took from arrival until it was served."""
-    config = GroupingConfig(1, "round-robin", latency_us=(0,))
+    config = GroupingConfig(1, "shuffle", latency_us=(0,))
     summary = simulate(plan, config, 1).summary
     assert summary["tuples"] == 1
     return float(summary["mean_latency_us"])
@@ -72,7 +72,7 @@ REGULAR = Source(400, Constant(1_000.0), keys=tuple("abcdefgh"))
 def times_us(*workers: Worker, measured: bool = True, **plan: object) -> list[list[object]]:
     """Return the times by window of a tuple a millisecond, in turns, in windows of a hundred."""
     source = plan_of(REGULAR, *workers, measured=measured, **plan)  # type: ignore[arg-type]  # the fields are given by name
-    config = GroupingConfig(2, "round-robin", ((0, (100, 100)),), window_tuples=100)
+    config = GroupingConfig(2, "shuffle", ((0, (100, 100)),), window_tuples=100)
     found: list[list[object]] = simulate(source, config, 1).workload.config["times_us"]
     return found
 

@@ -143,10 +143,9 @@ SENSOR_HZ = 72_000
 def test_each_named_placement_has_its_figures() -> None:
     ways = ["by-unit", "by-sensor"]
     found = side_by_side({**SMALL_SCRIPTS, "placements": ",".join(ways)}, 3)
-    assert [each.placement for each in found] == ways
+    assert [each["placement"] for each in found] == ways
     alone = [OF_SCRIPTS["sim"].measure({**SMALL_SCRIPTS, PLACEMENT: way}, 3) for way in ways]
-    for each, summary in zip(found, alone, strict=True):
-        assert each._asdict() == {name: summary.get(name) for name in each._fields}
+    assert list(found) == alone
 
 
 def test_a_union_is_computed_where_all_of_it_is_sent() -> None:

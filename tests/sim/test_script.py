@@ -22,11 +22,11 @@ from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import At
-from sim.script import ScriptRun, from_settings, simulate
+from sim.script import TimedRun, from_settings, simulate
 from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
-from sim.script.placements import PLACEMENTS
-from sim.script.worker import compile_scripts
+from sim.script.placements import PLACEMENTS, compile_placed
+from sim.script.worker import Worker as Machine
 
 # ------------------------------------------------------------------------------------------ by hand
 
@@ -46,10 +46,10 @@ class ByHand:
     """A run whose room is looked at."""
 
     def __init__(self, plan: Plan, config: ScriptConfig) -> None:
-        scripts = compile_scripts(config, TUNING.placement)
-        self.graph, self.worker = scripts.placement.graph, scripts.placement.worker
+        scripts = compile_placed(config, TUNING.placement)
+        self.graph, self.worker = scripts.graph, scripts.placement.worker
         self.room, _ = run(
-            plan, 0, lambda env, seeds: ScriptCluster(env, seeds, plan, config, scripts)
+            plan, 0, lambda env, seeds: ScriptCluster(env, seeds, plan, scripts, Machine)
         )
         self.run = simulate(plan, config, 0)
 
@@ -148,7 +148,7 @@ def test_a_full_worker_holds_the_line_or_sheds(when_full: Literal["block", "drop
 # ------------------------------------------------------------------------------------ any workflows
 
 
-def small(seed: int = 1, /, **settings: object) -> ScriptRun:
+def small(seed: int = 1, /, **settings: object) -> TimedRun:
     texts = {"sensors": 10, "rates_hz": "5,2", "seconds": 12, "workers": 3, **settings}
     return from_settings({key: str(value) for key, value in texts.items()}, seed)
 

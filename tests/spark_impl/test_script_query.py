@@ -54,12 +54,6 @@ def answers(spark: SparkSession, store: Path) -> dict[tuple[str, str], list[tupl
     return found
 
 
-def test_a_plan_is_explained_without_a_run(spark: SparkSession, tmp_path: Path) -> None:
-    query = ScriptQuery(spark, CONFIG, history(tmp_path / "h", [("A", 1, 1.0)]), tmp_path / "s")
-    assert "TransformWithState" in query.explain()
-    assert results(spark, query.store.root).count() == 0
-
-
 def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
     source, store = history(tmp_path / "h", [("A", 1, 1.0)]), tmp_path / "s"
     ScriptQuery(spark, CONFIG, source, store)

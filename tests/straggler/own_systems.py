@@ -6,10 +6,12 @@ from typing import Any
 from model.grouping import run as run_grouping
 from model.join import run as run_join
 from model.join.oracle import oracle_join
+from model.script import run as run_script
 from model.slack import run as run_slack
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.grouping import Answer
 from model.vocabulary.join import Match, Receive
+from model.vocabulary.script.config import Result
 from model.vocabulary.windows import Late
 
 Steps = Iterable[Any]
@@ -65,3 +67,4 @@ doubles_pairs = editing(oracle_join, doubling)
 miscounts_copies = changing(run_join, Receive, copies=lambda copies: copies + 1)
 answers_one_less = changing(run_grouping, Answer, n=lambda n: max(1, n - 1))
 """Takes the partial aggregate of one instance for the answer."""
+stamps_the_end = changing(run_script, Result, ts_us=lambda ts_us: ts_us + 1_000)

@@ -138,7 +138,7 @@ def test_without_the_cases_that_matter_nothing_is_determined(
         ("join", f"{OWN}:miscounts_copies", "are a behaviour of the protocol: Step ", 4),
         ("grouping", "model.grouping.variants:uniform_if_light", "a candidate of its key", 2),
         ("grouping", f"{OWN}:answers_one_less", "answers are those of all tuples: The answer", 2),
-        ("script", "model.script.variants:stamped_at_the_end", "results are what the", 1),
+        ("script", f"{OWN}:stamps_the_end", "results are what the", 1),
     ],
 )
 def test_a_wrong_system_leaves_a_small_counterexample_that_can_be_replayed(

@@ -140,7 +140,7 @@ def test_micro_batches_say_which_late_tuples_count() -> None:
 def test_a_router_by_key_is_unbalanced_and_one_in_turn_is_not() -> None:
     promise = PROMISES["balance"]
     workload = drawn("balance")[0]
-    for policy, is_balanced in (("key", False), ("round-robin", True)):
+    for policy, is_balanced in (("key", False), ("shuffle", True)):
         asked = workload.with_(config={**workload.config, "policy": policy})
         routed = run_model(promise.scope.room, asked)
         judged = promise.judge(Answered(promise.scope, workload, routed, routed))

@@ -171,7 +171,7 @@ def test_reference_model_runs_no_simulation(
 def test_the_rate_is_that_at_which_the_busiest_worker_never_rests() -> None:
     # Two tasks, one on each worker, take turns: the one of speed 0.5 takes 200 us a tuple.
     times = ((0, (100, 200)),)
-    config = GroupingConfig(2, window_tuples=5_000, policy="round-robin", times_us=times)
+    config = GroupingConfig(2, window_tuples=5_000, policy="shuffle", times_us=times)
     arrivals = tuple(Event(n, n, "a", n * 1_000, 1.0, n * 1_000, "") for n in range(20_000))
     workload = Workload("grouping", arrivals, config.to_json(), (5_000, 10_000, 15_000))
     predicted = run_reference(GROUPING, workload, SIM, GROUPING.step_types).predicted

@@ -16,23 +16,16 @@ import straggler.rooms.script
 from model.script import run
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script.config import Result
-from spark_impl.script import compile_plan
 from straggler.cli import script_run
 from straggler.rooms.script import inputs
 from straggler.rooms.script.formatter import formatted, unparse
 from straggler.rooms.script.language import ScriptError, parse
-from straggler.rooms.script.plan import make_plan
 from tests.straggler.command import Straggler
 
 EXAMPLES = sorted((Path(straggler.rooms.script.__file__).parent / "examples").glob("*.script"))
 FILES = [str(path) for path in EXAMPLES]
 DOCS = Path(__file__).parents[2] / "docs"
 FIGURE = DOCS / "figures" / "script-weather.svg"
-
-
-def config_of(paths: list[Path], workers: int = 3) -> ScriptConfig:
-    read = (parse(path.read_text(encoding="utf-8"), path.stem, inputs.WEATHER) for path in paths)
-    return ScriptConfig(tuple(read), tuple(inputs.WEATHER.items()), workers)
 
 
 def test_the_first_script_of_the_page_is_right_and_its_error_is_the_one_shown() -> None:
@@ -92,18 +85,6 @@ def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) 
     shared = next(each for each in data["computations"] if "comfort.temp" in each["names"])
     assert shared["names"] == ["comfort.temp", "temperature.jfk", "weekly_records.jfk"]
     assert (tmp_path / "p.svg").read_bytes() == FIGURE.read_bytes(), "docs/script.md shows it"
-
-
-def test_spark_shares_and_places_as_the_model_does() -> None:
-    config = config_of(EXAMPLES)
-    ours, theirs = make_plan(config), compile_plan(config)
-    assert len(theirs.graph.computed) == len(ours.graph.computed)
-    costs = [each[1:] for each in ours.slices.values()]
-    found = [(each.panes_cost, each.edges_cost) for each in theirs.cuttings.values()]
-    assert sorted(found) == sorted(costs)
-    for worker, sensors in enumerate(ours.placement.sensors):
-        sent = {sensor for sensor, workers in theirs.hosts.items() if worker in workers}
-        assert sent == set(sensors)
 
 
 def test_run_computes_on_spark_and_leaves_out_tuples_without_a_value(

@@ -8,7 +8,7 @@ Rules of this file:
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -211,6 +211,13 @@ def is_constant(expression: Expression) -> bool:
         elif not isinstance(node, Number):
             return False
     return True
+
+
+def is_computed(expression: Expression, names: Collection[str]) -> bool:
+    """Return whether an expression is a window, an operation, or the name of one."""
+    if isinstance(expression, Name):
+        return expression.name in names
+    return not isinstance(expression, Sensor | Union)
 
 
 def expression_to_json(expression: Expression) -> list[PlainData]:

@@ -228,7 +228,7 @@ def _places(case: Workload, trace: Trace) -> int:
 def _in_windows() -> Verdict:
     """Judge windows of many keys, under every policy that spreads heavy keys widely."""
     judged = []
-    for n, policy in product(CREWS, ("d-choices", "w-choices", "tag-literal", "tag")):
+    for n, policy in product(CREWS, ("w-choices", "tag-literal", "tag")):
         draws = Draws(n, policy, slow=n // 2, keys=200, exponent=1.5, window_tuples=400)
         case = draws.workload(n)
         judged.append(claims.judge(case, make_system()(case)))

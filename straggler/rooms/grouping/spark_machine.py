@@ -51,7 +51,7 @@ class SparkMachine:
         """Route the next tuple of a sender; return its instance."""
         part, table = self._parts[sender], self._senders.table
         keys = _keys([key]).dictionary_encode()
-        (place,), part.state = choose(self._config, table, sender, part.state, keys)
+        (place,), part.state = choose(self._config, table, part.state, keys)
         part.keys.append(key)
         part.places.append(int(place))
         return int(place)

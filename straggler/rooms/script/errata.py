@@ -20,11 +20,18 @@ from model.checking.claims import Outcome, Verdict, combine
 from model.script import make_system
 from model.script.claims import LOAD, RESULTS, judge
 from model.script.scopes import explore
-from model.script.slices import HOUR_MS, Cutting, choose, edges, panes, slice_of
-from model.script.stream import Span
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Hosted, Result
+from model.vocabulary.script.slices import (
+    HOUR_MS,
+    Cutting,
+    Span,
+    choose,
+    edges,
+    panes,
+    slice_of,
+)
 from model.vocabulary.script.tree import Arithmetic, Expression, Sensor, Statement, Window, Workflow
 from straggler.errors import counted
 from straggler.pages.errata import (

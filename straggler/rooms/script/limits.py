@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from model.script.graph import CONSTANT, SENSOR, Graph, compile_graph
-from model.script.slices import Cutting, choose
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
+from model.vocabulary.script.graph import CONSTANT, SENSOR, Graph, compile_graph
+from model.vocabulary.script.slices import Cutting, choose
 from model.vocabulary.settings import read_settings
 from sim.script import SETTINGS
 from straggler.errors import UsageError

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from statistics import fmean
 
-from model.script.graph import CONSTANT, SENSOR, UNION
-from straggler.rooms.script.plan import Plan, figure
+from model.vocabulary.script.graph import CONSTANT, SENSOR, UNION
+from straggler.rooms.script.plan import DescribedPlan, figure
 
 COLUMN, WIDTH, ROW, HEIGHT, LEFT, TOP = 300, 236, 46, 34, 20, 70
 LETTERS = 38
@@ -51,7 +51,7 @@ class Box:
     is_round: bool = False
 
 
-def picture(plan: Plan) -> str:
+def picture(plan: DescribedPlan) -> str:
     """Return the text of an SVG file."""
     boxes = dict(_boxes(plan))
     places = _places(boxes)
@@ -71,7 +71,7 @@ def picture(plan: Plan) -> str:
     return "\n".join([*parts, *lines, "</svg>"]) + "\n"
 
 
-def _boxes(plan: Plan) -> Iterator[tuple[Key, Box]]:
+def _boxes(plan: DescribedPlan) -> Iterator[tuple[Key, Box]]:
     """Yield all boxes, inputs before the boxes that need them."""
     graph, placed = plan.graph, plan.placement
     flows = _workflows(plan)
@@ -100,7 +100,7 @@ def _boxes(plan: Plan) -> Iterator[tuple[Key, Box]]:
             yield ("slices", number), Box(plan.cut(number), cost, PLAIN, (key,))
 
 
-def _formula(plan: Plan, number: int) -> str:
+def _formula(plan: DescribedPlan, number: int) -> str:
     """Return the text of a computation; a window omits its source, which a line shows."""
     text = plan.expression_of(number)
     node = plan.graph.nodes[number]
@@ -109,7 +109,7 @@ def _formula(plan: Plan, number: int) -> str:
     return f"{node.op} of {text[:-1].rsplit(', ', 2)[1]} every {text[:-1].rsplit(', ', 2)[2]}"
 
 
-def _workflows(plan: Plan) -> Mapping[int, set[str]]:
+def _workflows(plan: DescribedPlan) -> Mapping[int, set[str]]:
     """Return the workflows that contain each computation."""
     found: dict[int, set[str]] = {}
     for output in plan.graph.outputs:
@@ -171,7 +171,7 @@ def _line(start: tuple[int, float], end: tuple[int, float]) -> str:
     return f'<path d="{path}" fill="none" stroke="{GREY}" stroke-width="0.8"/>'
 
 
-def _legend(plan: Plan) -> Iterator[str]:
+def _legend(plan: DescribedPlan) -> Iterator[str]:
     sent = f"{figure(plan.placement.communication)} tuples and results sent an hour"
     kept = f"{plan.graph.written:,} computations written, {len(plan.graph.computed):,} made"
     yield f'<text x="{LEFT}" y="22" font-size="14">{kept}; {sent}</text>'
@@ -185,7 +185,7 @@ def _legend(plan: Plan) -> Iterator[str]:
     yield f'<text x="{x}" y="44">thick border: several workflows need it</text>'
 
 
-def _dropped(plan: Plan, top: int) -> Iterator[str]:
+def _dropped(plan: DescribedPlan, top: int) -> Iterator[str]:
     """Yield the sensors that no script names, a few a line."""
     names = plan.dropped
     for first in range(0, len(names), 12):

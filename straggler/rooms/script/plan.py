@@ -15,13 +15,12 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from model.script.graph import CONSTANT, OPERATION, SENSOR, UNION, Graph, compile_graph
-from model.script.placement import Placement, hash_baseline, load_cap, place
-from model.script.rules import RULES
-from model.script.slices import Choice, choose
 from model.vocabulary import ScriptConfig
 from model.vocabulary.durations import write_duration
 from model.vocabulary.script.config import MILLISECOND_US
+from model.vocabulary.script.graph import CONSTANT, OPERATION, SENSOR, UNION
+from model.vocabulary.script.placement import hash_baseline, load_cap
+from model.vocabulary.script.plan import ScriptPlan, compile_plan
 from model.vocabulary.settings import JsonObject
 from straggler.cli import render
 from straggler.errors import counted
@@ -34,14 +33,8 @@ LARGEST = Fraction(sys.float_info.max)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Workflows compiled and placed."""
-
-    config: ScriptConfig
-    graph: Graph
-    placement: Placement
-    slices: dict[int, Choice]
-    """The slicing of each stream for its windows, by number of the stream."""
+class DescribedPlan(ScriptPlan):
+    """A plan with names and sentences."""
 
     @cached_property
     def names(self) -> dict[int, tuple[str, ...]]:
@@ -170,19 +163,17 @@ def _less(sent: Rate, baseline: Rate) -> str:
     return f", {share:.0%} less" if share > 0 else ""
 
 
-def make_plan(config: ScriptConfig) -> Plan:
-    """Compile and place the workflows of a configuration."""
-    graph = compile_graph(config)
-    placed = place(graph, config.workers, config.cap_percent, RULES)
-    cut = {number: choose(spans, graph.per_hour[number]) for number, spans in graph.spans().items()}
-    return Plan(config, graph, placed, cut)
+def make_plan(config: ScriptConfig) -> DescribedPlan:
+    """Compile the workflows of a configuration, to describe them."""
+    made = compile_plan(config)
+    return DescribedPlan(made.config, made.graph, made.slices, made.placement)
 
 
 NUMBERS = ("per hour", "worker", "panes cost", "edges cost")
 """Headings of columns with numbers."""
 
 
-def print_plan(out: Console, plan: Plan) -> None:
+def print_plan(out: Console, plan: DescribedPlan) -> None:
     """Print the computations, the cuts of streams, the dropped sensors and the figures."""
     graph = plan.graph
     made = [

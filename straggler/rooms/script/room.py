@@ -1,6 +1,5 @@
 """Room ``script`` as the command line and the tests know it."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -12,7 +11,6 @@ from model.checking.diff import Difference
 from model.script import make_system
 from model.script.claims import judge
 from model.script.evidence import align, deviation
-from model.script.placement import components, hash_baseline, load_cap
 from model.script.scopes import EVERYDAY, SCOPES, explore
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Trace, Workload
@@ -26,10 +24,11 @@ from model.vocabulary.script.config import (
     Result,
     Undefined,
 )
+from model.vocabulary.script.placement import hash_baseline
+from model.vocabulary.script.plan import compile_plan
 from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
 from sim.kernel.plan import Plan as TimedPlan
-from sim.script import ScriptRun, from_settings, side_by_side
-from sim.script.figures import WorkerShare
+from sim.script import TimedRun, from_settings, side_by_side
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLAN
 from sim.script.room import TIMED_ROOM
@@ -50,7 +49,7 @@ from straggler.rooms import (
 from straggler.rooms.script import inputs, limits, queries
 from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import statement_text
-from straggler.rooms.script.plan import Plan, as_float, make_plan
+from straggler.rooms.script.plan import as_float, make_plan
 from straggler.wiring import (
     Predictor,
     compare_sides,
@@ -107,43 +106,24 @@ def compare(
 
 
 def figures(seen: JudgedCase) -> Figures:
-    """Return what happened in the reference, and the loads and messages of its plan."""
+    """Return what happened in the reference, and what its plan sends."""
     workload, expected = seen.case.workload, seen.expected
     config = ScriptConfig.from_json(workload.config)
-    plan = make_plan(config)
-    placed, nodes = plan.placement, plan.graph.nodes
-    windows = Counter(node.inputs[0] for node in nodes if node.span is not None)
-    slides_ms = {n: max(each.slide_ms for each in s) for n, s in plan.graph.spans().items()}
-    _, by_hash = hash_baseline(plan.graph, config.workers)
+    plan = compile_plan(config)
+    graph, sent = plan.graph, plan.placement.communication
+    _, by_hash = hash_baseline(graph, config.workers)
     off = deviation(workload, expected, seen.observed)
     return {
         "tuples": len(workload.arrivals),
         "results": len(expected.of(Result)) if Result in seen.step_types else 0,
         "undefined": len(expected.of(Undefined)),
         "late": sum(each.reason == REASON_LATE for each in expected.of(Rejected)),
-        "computations": len(plan.graph.computed),
-        "shared": plan.graph.written - len(plan.graph.computed),
-        "slices_shared": sum(several > 1 for several in windows.values()),
-        "narrow_panes": sum(
-            each.is_panes and each.cutting[0].every_ms < slides_ms[number]
-            for number, each in plan.slices.items()
-        ),
-        "edges": sum(not each.is_panes for each in plan.slices.values()),
-        "components": len(components(plan.graph)),
-        "results_sent": as_float(placed.derived),
-        "sensors_sent_twice": sum(_hosts(plan, each) > 1 for each in config.asked_for),
-        "largest_load": float(max(placed.loads)),
-        "load_cap": float(load_cap(plan.graph, config.workers, config.cap_percent)),
-        "sent": as_float(placed.communication),
-        "sent_by_hash": as_float(by_hash),
-        "saved": as_float(1 - placed.communication / by_hash) if by_hash else 0.0,
+        "shared": graph.written - len(graph.computed),
+        "slices_shared": sum(len(numbers) > 1 for numbers in graph.windows.values()),
+        "sent": as_float(sent),
+        "saved": as_float(1 - sent / by_hash) if by_hash else 0.0,
         "deviation": off if isfinite(off) else None,
     }
-
-
-def _hosts(plan: Plan, sensor: str) -> int:
-    """Return the number of workers that are sent tuples of a sensor."""
-    return sum(sensor in sensors for sensors in plan.placement.sensors)
 
 
 SHOWN = (
@@ -208,7 +188,7 @@ SIDES = {
 """Columns of the table of all placements: field of a side, and format."""
 
 
-def alternatives(_: ScriptRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
+def alternatives(_: TimedRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
     """Return all placements side by side."""
     sides = side_by_side(settings, seed)
     remark = (
@@ -224,27 +204,16 @@ def undetermined_steps(plan: TimedPlan) -> tuple[type, ...]:
     return () if plan.tuned(ScriptTuning()).placement == PLAN else (Hosted,)
 
 
-def timed_remarks(run: ScriptRun) -> tuple[Remark, ...]:
-    """Return every worker's part, and a note on an unspecified placement."""
-    parts = "; ".join(_describe_share(share) for share in run.shares)
-    found = [Remark("workers", parts, {"workers": [share._asdict() for share in run.shares]})]
+def timed_remarks(run: TimedRun) -> tuple[Remark, ...]:
+    """Return a note on an unspecified placement."""
     placement = run.summary["placement"]
-    if placement != PLAN:
-        other = (
-            f"{placement} is not the placement of docs/script.md: tuples of sensors go to other"
-            " workers, and which of them host a sensor is not compared"
-        )
-        found.append(Remark("placement", other, {"placement": placement}))
-    return tuple(found)
-
-
-def _describe_share(share: WorkerShare) -> str:
-    measured = 0.0 if share.measured_per_hour is None else share.measured_per_hour
-    return (
-        f"worker {share.worker} is sent {measured:,.0f} tuples an hour"
-        f" ({share.predicted_per_hour:,.0f} by the rates) and {share.bytes_received:,} bytes,"
-        f" sends {share.results_sent:,} results, is busy {share.busy:.0%}"
+    if placement == PLAN:
+        return ()
+    other = (
+        f"{placement} is not the placement of docs/script.md: tuples of sensors go to other"
+        " workers, and which of them host a sensor is not compared"
     )
+    return (Remark("placement", other, {"placement": placement}),)
 
 
 # ------------------------------------------------------------- counterexamples that people read

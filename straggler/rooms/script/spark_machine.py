@@ -13,52 +13,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from model.script.silence import NO_FLOORS
-from model.vocabulary import Event, ScriptConfig
+from model.vocabulary import Event
 from model.vocabulary.script.config import END_US, Result
-from model.vocabulary.settings import look_up
-from sim.script.machine import Finding, Message, ScriptMachine
-from sim.script.placements import PLAN
+from model.vocabulary.script.plan import ScriptPlan
+from sim.script.machine import Finding, Message
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script.encoding import decode_messages
-from spark_impl.script.placement import ALL_SPLIT, BY_HASH, LARGE_SPLIT, WHOLE
-from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE
 from spark_impl.script.router import Router
 from spark_impl.script.system import WorkerInProcess
-
-WAYS: Mapping[str, str | None] = {
-    PLAN: None,
-    "whole": WHOLE,
-    "large-split": LARGE_SPLIT,
-    "all-split": ALL_SPLIT,
-    "by-unit": BY_HASH,
-}
-"""Placements that Spark and the simulation share: Spark's name, by the simulation's name."""
-
-
-class SparkScripts:
-    """Scripts, compiled and placed by the Spark side."""
-
-    def __init__(self, config: ScriptConfig, way: str) -> None:
-        self._plan = compile_plan(config, look_up("placement", way, WAYS))
-        self._router = Router(self._plan)
-
-    @property
-    def hosts(self) -> Sequence[frozenset[str]]:
-        """Sensors whose tuples are sent to a worker, by worker."""
-        hosts = self._plan.hosts.items()
-        workers = range(self._plan.workers)
-        return [frozenset(sensor for sensor, at in hosts if each in at) for each in workers]
-
-    @property
-    def readers(self) -> Sequence[frozenset[int]]:
-        """Other workers that receive a worker's results, by worker."""
-        shares = map(self._plan.share, range(self._plan.workers))
-        return [frozenset[int]().union(*share.sent.values()) for share in shares]
-
-    def machine(self, worker: int) -> ScriptMachine:
-        """Return the machine of a worker."""
-        return SparkMachine(self._plan, self._router, worker)
 
 
 class _Block(NamedTuple):
@@ -72,11 +35,11 @@ class _Block(NamedTuple):
 class SparkMachine:
     """One worker of the pipeline in process."""
 
-    def __init__(self, plan: Plan, router: Router, worker: int) -> None:
+    def __init__(self, plan: ScriptPlan, worker: int) -> None:
         self.known_us = 0
         """Stamp before which all results of this worker exist (us)."""
         self._worker = worker
-        self._router = router
+        self._router = Router(plan)
         self._running = WorkerInProcess(plan, worker)
         self._events: list[Event] = []  # of the micro-batch
         self._sent: dict[int, int] = {}  # messages, by reader

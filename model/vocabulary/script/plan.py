@@ -1,27 +1,29 @@
 """A set of workflows, compiled: what is computed, from which slices, by which worker.
 
+Source: docs/script.md, sections 6 to 8.
+
 Rules of this file:
 
-* A plan is plain data: it travels to the workers, and can be shown as tables.
-* Everything in it follows from the configuration alone.
+* A plan is plain data, and everything in it follows from the configuration alone.
+* There is one plan, as there is one parser. The reference computes answers without it
+  (``model/script/meaning.py``), so a mistake in what is shared shows in the answers of Spark.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from model.vocabulary import ScriptConfig
-from model.vocabulary.script.config import Hosted
-from spark_impl.script.graph import Graph, Output, make_graph
-from spark_impl.script.placement import Placement, Placing
-from spark_impl.script.slices import Cutting, cut
+from model.vocabulary.script.config import ScriptConfig
+from model.vocabulary.script.graph import Graph, Output, compile_graph
+from model.vocabulary.script.placement import Placement, place
+from model.vocabulary.script.slices import Choice, choose
 
 
 @dataclass(frozen=True)
 class Share:
-    """The part of one worker in a plan."""
+    """The part of one worker in a plan, which travels to the worker."""
 
-    plan: "Plan"
+    plan: "ScriptPlan"
     sensors: tuple[int, ...]
     """Sensors sent to it."""
     computed: tuple[int, ...]
@@ -53,12 +55,12 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScriptPlan:
     """Workflows compiled for some workers."""
 
     config: ScriptConfig
     graph: Graph
-    cuttings: Mapping[int, Cutting]
+    slices: Mapping[int, Choice]
     """The way to cut a stream for the windows over it, by stream."""
     placement: Placement
 
@@ -83,38 +85,29 @@ class Plan:
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The node of each sensor that some computation reads."""
-        return {self.graph.nodes[number].sensor: number for number in self.graph.asked_for}
+        """The node of each sensor that is sent to some worker."""
+        hosted = sorted(frozenset[int]().union(*self.placement.hosts))
+        return {self.graph.nodes[number].sensor: number for number in hosted}
 
     @cached_property
     def statements(self) -> Mapping[int, tuple[Output, ...]]:
         """The statements whose results are the tuples of a node, by node."""
-        return _by_node((each.node, each) for each in self.graph.outputs if each.recorded)
+        return _by_node((each.node, each) for each in self.graph.outputs if each.is_result)
 
     @cached_property
     def writers(self) -> Mapping[int, tuple[Output, ...]]:
         """The statements that contain a window or operation, by its node."""
         return _by_node((number, each) for each in self.graph.outputs for number in each.own)
 
-    def hosted(self) -> list[Hosted]:
-        """Return which sensors are sent to which workers, as steps of a trace."""
-        return [Hosted(worker, name) for name, workers in self.hosts.items() for worker in workers]
-
     def share(self, worker: int) -> Share:
         """Return the part of one worker."""
-        graph, at = self.graph, self.placement.worker
-        own = self.placement.hosts[worker]
-        computed = tuple(number for number in graph.computed if at[number] == worker)
-        sent: dict[int, tuple[int, ...]] = {}
-        for stream, numbers in graph.readers.items():
-            others = {at[number] for number in numbers} - {worker}
-            if others and at.get(stream) == worker:
-                sent[stream] = tuple(sorted(others))
+        graph, placed = self.graph, self.placement
+        own = placed.hosts[worker]
         return Share(
             self,
             tuple(sorted(own)),
-            computed,
-            sent,
+            tuple(number for number in graph.computed if placed.worker[number] == worker),
+            {each: to for each, to in placed.readers.items() if placed.worker[each] == worker},
             frozenset(n for n in own if self.hosts[graph.nodes[n].sensor][0] == worker),
         )
 
@@ -126,8 +119,8 @@ def _by_node(pairs: Iterable[tuple[int, Output]]) -> dict[int, tuple[Output, ...
     return {number: tuple(outputs) for number, outputs in found.items()}
 
 
-def compile_plan(config: ScriptConfig, way: str | None = None) -> Plan:
-    """Share computations, cut windows and place components: in the best way, or the named one.
+def compile_plan(config: ScriptConfig, placement: Placement | None = None) -> ScriptPlan:
+    """Share computations, cut windows and place computations: in the best way, or as given.
 
     >>> from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
     >>> both = Window("avg", Sensor("A"), 600_000, 300_000)
@@ -136,12 +129,8 @@ def compile_plan(config: ScriptConfig, way: str | None = None) -> Plan:
     >>> plan.graph.written, len(plan.graph.computed), plan.hosts
     (2, 1, {'A': (0,)})
     """
-    graph = make_graph(config)
-    placing = Placing(graph, config.workers, config.cap_percent)
-    nodes = graph.nodes
-    cuttings = {
-        source: cut([nodes[number] for number in windows], graph.rates[source])
-        for source, windows in graph.windows.items()
-    }
-    placement = placing.best() if way is None else placing.placed(way)
-    return Plan(config, graph, cuttings, placement)
+    graph = compile_graph(config) if placement is None else placement.graph
+    slices = {each: choose(spans, graph.per_hour[each]) for each, spans in graph.spans().items()}
+    if placement is None:
+        placement = place(graph, config.workers, config.cap_percent)
+    return ScriptPlan(config, graph, slices, placement)

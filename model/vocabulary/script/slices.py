@@ -13,12 +13,34 @@ Rules of this file:
 
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
-from model.script.stream import Span
+from model.vocabulary.script.config import MILLISECOND_US
 
 HOUR_MS = 3_600_000
+
+
+class Span(NamedTuple):
+    """The length and the slide of a window, in milliseconds."""
+
+    length_ms: int
+    slide_ms: int
+
+    @property
+    def length_us(self) -> int:
+        """Length, in microseconds."""
+        return self.length_ms * MILLISECOND_US
+
+    @property
+    def slide_us(self) -> int:
+        """Slide, in microseconds."""
+        return self.slide_ms * MILLISECOND_US
+
+    def end_after_us(self, stamp_us: int) -> int:
+        """Return the first end of a window after a stamp."""
+        return (stamp_us // self.slide_us + 1) * self.slide_us
 
 
 class Comb(NamedTuple):
@@ -46,12 +68,14 @@ def slice_of(cutting: Cutting, stamp_us: int) -> int:
     return max(comb.cut_us(stamp_us) for comb in cutting)
 
 
-def panes(spans: Iterable[Span]) -> Cutting:
+@lru_cache(maxsize=1024)  # many streams have equal windows
+def panes(spans: tuple[Span, ...]) -> Cutting:
     """Cut into pieces as wide as the greatest common divisor of all lengths and slides."""
     return (Comb(gcd(*(number for span in spans for number in span)), 0),)
 
 
-def edges(spans: Iterable[Span]) -> Cutting:
+@lru_cache(maxsize=1024)
+def edges(spans: tuple[Span, ...]) -> Cutting:
     """Cut where a window begins or ends, and nowhere else."""
     combs = {
         Comb(span.slide_ms, at % span.slide_ms) for span in spans for at in (0, -span.length_ms)
@@ -62,19 +86,26 @@ def edges(spans: Iterable[Span]) -> Cutting:
     return tuple(sorted(kept))
 
 
-def cost(cutting: Cutting, spans: Iterable[Span], per_hour: Fraction) -> Fraction:
+def cost(cutting: Cutting, spans: tuple[Span, ...], per_hour: Fraction) -> Fraction:
     """Return steps an hour: a tuple is looked up in each comb, a window folds its slices.
 
     A window cannot have more nonempty slices than tuples. Cuts of two combs that coincide are
     counted twice.
     """
-    cuts_per_ms = sum((Fraction(1, comb.every_ms) for comb in cutting), Fraction())
-    pieces_per_ms = min(cuts_per_ms, per_hour / HOUR_MS)
-    folds = sum(
-        (Fraction(HOUR_MS, span.slide_ms) * pieces_per_ms * span.length_ms for span in spans),
-        Fraction(),
-    )
-    return per_hour * len(cutting) + folds
+    pieces_per_ms = min(_cuts_per_ms(cutting), per_hour / HOUR_MS)
+    return per_hour * len(cutting) + _folded_ms(spans) * pieces_per_ms
+
+
+@lru_cache(maxsize=1024)
+def _cuts_per_ms(cutting: Cutting) -> Fraction:
+    return sum((Fraction(1, comb.every_ms) for comb in cutting), Fraction())
+
+
+@lru_cache(maxsize=1024)
+def _folded_ms(spans: tuple[Span, ...]) -> Fraction:
+    """Return the length of all windows that end in an hour."""
+    lengths = (Fraction(HOUR_MS, span.slide_ms) * span.length_ms for span in spans)
+    return sum(lengths, Fraction())
 
 
 class Choice(NamedTuple):
@@ -92,7 +123,7 @@ class Choice(NamedTuple):
 
 def choose(spans: Iterable[Span], per_hour: Fraction) -> Choice:
     """Return the cheaper way to cut a stream of so many tuples an hour for these windows."""
-    spans = sorted(set(spans))
-    both = panes(spans), edges(spans)
-    first, second = (cost(cutting, spans, per_hour) for cutting in both)
+    different = tuple(sorted(set(spans)))
+    both = panes(different), edges(different)
+    first, second = (cost(cutting, different, per_hour) for cutting in both)
     return Choice(both[0] if first <= second else both[1], first, second)

@@ -12,13 +12,12 @@ Rules of this file:
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
-from model.script.meaning import is_computed
-from model.script.slices import HOUR_MS
-from model.script.stream import Span
-from model.vocabulary import ScriptConfig
+from model.vocabulary.script.config import ScriptConfig
 from model.vocabulary.script.problems import constant
+from model.vocabulary.script.slices import HOUR_MS, Span
 from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
@@ -29,6 +28,7 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
     children,
+    is_computed,
     is_constant,
 )
 
@@ -65,7 +65,7 @@ class Output(NamedTuple):
     """Whether the statement is a window, an operation, or the name of one; a union is not."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Graph:
     """Nodes in an order of computing, and the names that some of them have."""
 
@@ -76,7 +76,7 @@ class Graph:
     written: int
     """Number of computations in the scripts, before any was shared."""
 
-    @property
+    @cached_property
     def computed(self) -> tuple[int, ...]:
         """Nodes that compute something."""
         return tuple(number for number, node in enumerate(self.nodes) if node.is_computed)
@@ -88,18 +88,43 @@ class Graph:
             return ()
         return node.inputs if node.kind == UNION else (number,)
 
-    def streams(self, number: int) -> tuple[int, ...]:
-        """Return the sensors and computed nodes that a node reads, also through unions."""
-        inputs = self.nodes[number].inputs
-        return tuple(dict.fromkeys(part for each in inputs for part in self.parts(each)))
+    @cached_property
+    def reads(self) -> Mapping[int, tuple[int, ...]]:
+        """The sensors and computed nodes that each computed node reads, also through unions."""
+        return {
+            number: tuple(
+                dict.fromkeys(
+                    [part for each in self.nodes[number].inputs for part in self.parts(each)]
+                )
+            )
+            for number in self.computed
+        }
+
+    @cached_property
+    def readers(self) -> Mapping[int, tuple[int, ...]]:
+        """The windows and operations that read a sensor or result, by its node."""
+        found: dict[int, list[int]] = {}
+        for number, streams in self.reads.items():
+            for each in streams:
+                found.setdefault(each, []).append(number)
+        return {stream: tuple(numbers) for stream, numbers in found.items()}
+
+    @cached_property
+    def windows(self) -> Mapping[int, tuple[int, ...]]:
+        """The windows over each stream that has some."""
+        found: dict[int, list[int]] = {}
+        for number, node in enumerate(self.nodes):
+            if node.span is not None:
+                found.setdefault(node.inputs[0], []).append(number)
+        return {stream: tuple(numbers) for stream, numbers in sorted(found.items())}
 
     def spans(self) -> Mapping[int, tuple[Span, ...]]:
-        """Return the windows over each stream that has some."""
-        found: dict[int, set[Span]] = {}
-        for node in self.nodes:
-            if node.span is not None:
-                found.setdefault(node.inputs[0], set()).add(node.span)
-        return {number: tuple(sorted(spans)) for number, spans in sorted(found.items())}
+        """Return the lengths and slides of the windows over each stream that has some."""
+        spans = [node.span for node in self.nodes]
+        return {
+            stream: tuple(sorted({span for span in map(spans.__getitem__, numbers) if span}))
+            for stream, numbers in self.windows.items()
+        }
 
 
 def compile_graph(config: ScriptConfig) -> Graph:

@@ -9,15 +9,15 @@ Rules of this file:
 * Numbers decide, and order breaks ties: equal workflows get equal placements.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-from model.script.graph import SENSOR, Graph
-from model.script.rules import Rules
-from model.vocabulary import task_of
+from model.vocabulary.hashing import task_of
+from model.vocabulary.script.config import Hosted
+from model.vocabulary.script.graph import SENSOR, Graph
 
 WHOLE, LARGE_SPLIT, ALL_SPLIT, HASHED = "whole", "large ones split", "all split", "by hash"
 BY_SENSOR = "by sensor"
@@ -57,7 +57,7 @@ class Placement:
         """Other workers that read the results of a computed node, by node."""
         found: dict[int, set[int]] = {}
         for number in self.graph.computed:
-            for each in self.graph.streams(number):
+            for each in self.graph.reads[number]:
                 if each in self.worker and self.worker[each] != self.worker[number]:
                     found.setdefault(each, set()).add(self.worker[number])
         return {each: tuple(sorted(workers)) for each, workers in sorted(found.items())}
@@ -79,12 +79,19 @@ def load_of(graph: Graph, sensors: Iterable[int]) -> int:
     return sum([graph.per_hour[each].numerator for each in sensors])
 
 
+def hosted_sensors(placement: Placement) -> Iterator[Hosted]:
+    """Yield a step for each sensor that a worker is sent."""
+    for worker, sensors in enumerate(placement.sensors):
+        for sensor in sensors:
+            yield Hosted(worker, sensor)
+
+
 # -------------------------------------------------------------------------------------- the pieces
 
 
 def sensors_of(graph: Graph, number: int) -> frozenset[int]:
     """Return the sensors that a computed node reads directly, or through unions."""
-    return frozenset(each for each in graph.streams(number) if graph.nodes[each].kind == SENSOR)
+    return frozenset(each for each in graph.reads[number] if graph.nodes[each].kind == SENSOR)
 
 
 def units(graph: Graph) -> list[Unit]:
@@ -104,7 +111,7 @@ def components(graph: Graph) -> list[Unit]:
         return number
 
     for number in graph.computed:
-        for each in graph.streams(number):
+        for each in graph.reads[number]:
             left, right = sorted((find(number), find(each)))
             root[right] = left
     nodes: dict[int, list[int]] = {}
@@ -150,13 +157,16 @@ def _empty_workers(graph: Graph, workers: int) -> _Workers:
     return _Workers(graph, [set() for _ in range(workers)])
 
 
-def place_whole(graph: Graph, workers: int, rules: Rules) -> Placement:
-    """Place the largest component first, each on the worker with the least load (LPT)."""
+def place_whole(graph: Graph, workers: int, *, is_charged: bool = True) -> Placement:
+    """Place the largest component first, each on the worker with the least load (LPT).
+
+    ``is_charged`` says whether a component adds its load to the worker that gets it.
+    """
     filled = _empty_workers(graph, workers)
     worker: dict[int, int] = {}
     for piece in filled.largest_first(components(graph)):
         chosen = min(range(workers), key=lambda each: (filled.loads[each], each))
-        filled.assign(chosen, piece, rules.is_charged)
+        filled.assign(chosen, piece, is_charged)
         worker |= dict.fromkeys(piece.nodes, chosen)
     return Placement(WHOLE, graph, worker, tuple(frozenset(each) for each in filled.hosts))
 
@@ -219,7 +229,7 @@ def place_derived(graph: Graph, worker: Mapping[int, int]) -> dict[int, int]:
     for number in graph.computed:
         if number not in found:
             at: dict[int, Fraction] = {}
-            for each in graph.streams(number):
+            for each in graph.reads[number]:
                 at[found[each]] = at.get(found[each], Fraction()) + graph.per_hour[each]
             found[number] = min(at, key=lambda each: (-at[each], each))
     return found
@@ -234,9 +244,11 @@ def load_cap(graph: Graph, workers: int, cap_percent: int) -> Fraction:
     return Fraction(load_of(graph, asked) * cap_percent, 100 * workers)
 
 
-def candidates(graph: Graph, workers: int, cap: Fraction, rules: Rules) -> list[Placement]:
+def candidates(
+    graph: Graph, workers: int, cap: Fraction, *, is_charged: bool = True
+) -> list[Placement]:
     """Return the placements to choose from; split ones only if whole components exceed the cap."""
-    whole = place_whole(graph, workers, rules)
+    whole = place_whole(graph, workers, is_charged=is_charged)
     if max(whole.loads) <= cap:
         return [whole]
     split = [place_split(graph, workers, cap, way) for way in (LARGE_SPLIT, ALL_SPLIT)]
@@ -252,10 +264,10 @@ def choose_best(found: Sequence[Placement], cap: Fraction) -> Placement:
     return min(found, key=badness)
 
 
-def place(graph: Graph, workers: int, cap_percent: int, rules: Rules) -> Placement:
+def place(graph: Graph, workers: int, cap_percent: int, *, is_charged: bool = True) -> Placement:
     """Place every computation by the best of the candidate placements."""
     cap = load_cap(graph, workers, cap_percent)
-    return choose_best(candidates(graph, workers, cap, rules), cap)
+    return choose_best(candidates(graph, workers, cap, is_charged=is_charged), cap)
 
 
 def place_by_sensor(graph: Graph, workers: int) -> Placement:
