@@ -26,7 +26,7 @@ from straggler.strategies.troubled import in_all_regions
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
 """Queries that guess judgements ahead, and whose requirements depend on values."""
 
-TOLD_APART = ("judged windows with a negative value", "correlated windows")
+TOLD_APART = ("judged windows with a negative value",)
 
 PATIENT = configs(controls=["fixed"]).map(
     lambda config: replace(config, fixed_slack_us=1_000 * config.size_us, max_slack_us=None)

@@ -14,7 +14,6 @@ Rules of this file:
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from model.slack.assumption import scored
 from model.slack.requirement import WindowFacts, cv_squared_of
 from model.slack.rules import RULES, Coverage, Factor, Rules
 from model.vocabulary import Event, SlackConfig, Step
@@ -251,5 +250,5 @@ class Task(WindowTask[SlackConfig]):
 
 # ------------------------------------------------------------------------------- whole workloads
 
-MODEL = WindowModel(SlackConfig.from_json, Task, scored, RULES)
+MODEL = WindowModel(SlackConfig.from_json, Task, RULES)
 """The reference of the room."""

@@ -9,7 +9,7 @@ Rules of this file:
   ranks are integers. Only probabilities are rounded.
 * A requirement follows from what is known of a window at its judgement, and from nothing else.
 * Everything but ``adversarial`` sampling assumes that the missing tuples are as good as a random
-  subset of the window. This file cannot check that (see ``assumption``).
+  subset of the window. Nothing here can check that.
 """
 
 from collections.abc import Callable, Sequence

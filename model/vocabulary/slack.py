@@ -13,7 +13,6 @@ from model.vocabulary.windows import (
     AGGREGATES,
     Cleared,
     Correction,
-    Correlation,
     Final,
     Late,
     Rejected,
@@ -34,8 +33,8 @@ METHODS: dict[str, tuple[str, ...]] = {
 SAMPLINGS = ("exchangeable", "adversarial")
 MIN_DELTA = 1e-12
 """Least ``delta``: for much smaller ones 1 - delta is 1 in float64."""
-MAX_CORRELATED = 2_000_000
-"""Most tuples of a window with a rank correlation, whose sums then fit into 64 bits."""
+GONE = ("correlation",)
+"""Kinds of steps that earlier versions recorded; they are left out of the traces of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +144,5 @@ WORDS: tuple[type, ...] = (
     Correction,
     Cleared,
     Revision,
-    Correlation,
     Final,
 )

@@ -179,27 +179,6 @@ class Revision(NamedTuple):
     """Distinct accepted tuples of the window in the history when it was corrected."""
 
 
-class Correlation(NamedTuple):
-    """Rank correlation of delay and value in a corrected window, as exact sums.
-
-    For a tuple, x is the number of tuples with a smaller delay minus the number with a larger one;
-    y is the same for values.
-    """
-
-    task: int
-    start_us: int
-    key: str
-    batch: int
-    revision: int
-    n: int
-    cross: int
-    """Sum of x*y."""
-    delay_spread: int
-    """Sum of x*x."""
-    value_spread: int
-    """Sum of y*y."""
-
-
 class Final(NamedTuple):
     """Last answer for a window, which the user reads in the end."""
 

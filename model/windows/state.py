@@ -129,15 +129,6 @@ class Answer(NamedTuple):
     batch: int
 
 
-class Scores(NamedTuple):
-    """Sums over the tuples of one window; see :class:`model.vocabulary.windows.Correlation`."""
-
-    n: int
-    cross: int
-    delay_spread: int
-    value_spread: int
-
-
 class Plan(NamedTuple):
     """A correction under way: what it will write and clear, and how far it is."""
 
@@ -147,8 +138,6 @@ class Plan(NamedTuple):
     pairs: tuple[Pair, ...]
     answers: tuple[tuple[Window, float, int], ...]
     """(window, value, n) from the history as it was when the plan was made."""
-    scores: tuple[Scores | None, ...]
-    """Scores of the same windows; None if no correlation is recorded."""
     written: int = 0
     is_cleared: bool = False
 

@@ -39,8 +39,6 @@ class WindowSettings(WindowQuery):
     _: KW_ONLY
     corrects: bool = False
     """Whether late pairs are corrected; otherwise they are a side output."""
-    correlates: bool = False
-    """Whether corrections record the correlation of values and delays."""
     upstreams: int = 0
     """Number of operators upstream; if > 0, a task gets the arrivals of all (``Rule.receive``)."""
     times_arrivals: bool = False

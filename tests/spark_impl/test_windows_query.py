@@ -17,9 +17,7 @@ from model.vocabulary.settings import PlainData
 from spark_impl import watermark
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.stores import Draft
-from spark_impl.runtime.tables import TableWriter
-from spark_impl.slack import QueryProblem, SlackQuery, assumption_status, corrections, results
+from spark_impl.slack import QueryProblem, SlackQuery, corrections, results
 from spark_impl.slack.query import assumption
 from spark_impl.watermark import WatermarkQuery, late, progress
 from spark_impl.windows import answers as answers_module
@@ -84,8 +82,6 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     row = results(spark, tmp_path / "s").first()
     assert row is not None
     assert row.assumption == "no (eps, delta) promise"
-    assert row.assumption_status is None
-    assert assumption_status(spark, tmp_path / "s").status == "untested"
     (spent, _) = corrections(spark, tmp_path / "s").orderBy("batch").collect()
     assert (spent.reason, spent.pairs, spent.rows_needed, spent.rows_read) == ("flush", 4, 3, 5)
 
@@ -101,31 +97,6 @@ def test_corrections_on_workers_are_those_on_the_driver(
         (26.0, 3, 1),
         (16.0, 1, 1),
     ]
-
-
-def test_status_rests_on_the_latest_revisions(spark: SparkSession, tmp_path: Path) -> None:
-    config = SlackConfig(size_us=10, slide_us=10)
-    query = SlackQuery(spark, config, history(tmp_path / "h", FIRST), tmp_path / "s")
-    schema = query.store.kinds["correlation"]
-
-    def record(batch: int, revision: int, cross: int) -> None:
-        same = {"task": 0, "key": "a", "revision": revision, "n": 9, "cross": cross}
-        spreads = {"delay_spread": 100, "value_spread": 400}
-        rows = [{**same, **spreads, "start_us": 10 * i} for i in range(25)]
-        draft = Draft(query.store, TableWriter(query.store.root), batch)
-        draft.write("correlation", pa.Table.from_pylist(rows, schema))
-        draft.commit()
-
-    query.run_available()
-    assert [row.assumption_status for row in results(spark, tmp_path / "s").collect()] == [
-        "untested"
-    ] * 2
-    record(1, 1, 20)
-    found = assumption_status(spark, tmp_path / "s")
-    assert (found.status, found.windows) == ("contradicted", 25)
-    assert found[2:] == pytest.approx((0.1, 0.1, 0.1))
-    record(2, 2, 0)
-    assert assumption_status(spark, tmp_path / "s") == ("not contradicted", 25, 0.0, 0.0, 0.0)
 
 
 INDEPENDENT = "values exchangeable and independent of delay"

@@ -19,10 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.slack.assumption import status_of
 from model.slack.requirement import WindowFacts, requirement_of
-from model.vocabulary import SlackConfig, Trace
-from model.vocabulary.windows import Correlation, Result
+from model.vocabulary import SlackConfig
+from model.vocabulary.windows import Result
 from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
@@ -183,7 +182,6 @@ class FlightsRow(NamedTuple):
     """Mean number of tuples in open windows, over the whole run."""
     rows_read: int
     """Rows of history that corrections read, over the whole run."""
-    assumption: str
 
 
 def flights_row(setting: str, config: SlackConfig, plan: Plan) -> FlightsRow:
@@ -205,17 +203,7 @@ def flights_row(setting: str, config: SlackConfig, plan: Plan) -> FlightsRow:
         float((errors >= config.eps).mean()),
         float(run.summary["mean_buffered"]),
         int(run.summary["history_rows_read"]),
-        _assumption(config, run.trace),
     )
-
-
-def _assumption(config: SlackConfig, trace: Trace) -> str:
-    """Return the status of the assumption, if the promise rests on one."""
-    if config.aggregate == "count" or config.sampling == "adversarial":
-        return "none is made"
-    found = status_of(trace.of(Correlation))
-    rho = "" if found.rho is None else f" (rho {found.rho:.2f}, {found.windows} windows)"
-    return found.status + rho
 
 
 def flights_rows(cases: Mapping[str, dict[str, object]]) -> Iterator[FlightsRow]:
@@ -232,7 +220,6 @@ FLIGHTS_HEADER = {
     "wrong": ".3f",
     "buffered": ".0f",
     "rows read": ",d",
-    "assumption": "",
 }
 """Columns with their formats."""
 
