@@ -86,8 +86,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         exactness_claim("nothing owed after the flush", "late pairs", is_flushed),
         exactness_claim("wrong answers are pending"),
         exactness_claim("each pair once"),
-        exactness_claim("one writer"),
-        exactness_claim("final answers are the latest"),
         exactness_claim("exact means all rows", LACKING, has_incomplete_windows),
         claim(
             "corrections do not wait",
