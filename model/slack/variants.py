@@ -79,7 +79,7 @@ def _smaller_root(config: SlackConfig) -> Requirement:
 def _normal_quantile(config: SlackConfig) -> Requirement:
     right = requirement.requirement_of(config)
     is_rank = config.aggregate in ("median", "quantile") and config.lambda_thr is None
-    if not is_rank or config.sampling == "adversarial":
+    if not is_rank:
         return right
     q = 0.5 if config.aggregate == "median" else config.q
     spread = NormalDist().inv_cdf(1 - requirement.level(config) / 2) ** 2 * q * (1 - q)

@@ -54,8 +54,6 @@ def assumption(config: SlackConfig) -> str:
         return "no (eps, delta) promise: only the mean of the coverage is steered"
     if config.lambda_thr is not None:
         return "none for the coverage; it says nothing about the error of the value"
-    if config.sampling == "adversarial":
-        return "none"
     of_method = NEARLY_NORMAL if config.method == "normal" else INDEPENDENT
     return {
         "count": "none",

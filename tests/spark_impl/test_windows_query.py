@@ -114,11 +114,9 @@ NOT_OF_THE_VALUE = "none for the coverage; it says nothing about the error of th
         ({"aggregate": "median"}, INDEPENDENT),
         ({"aggregate": "quantile", "q": 0.9}, INDEPENDENT),
         ({"aggregate": "count"}, "none"),
-        ({"sampling": "adversarial"}, "none"),
-        ({"aggregate": "median", "sampling": "adversarial"}, "none"),
         ({"aggregate": "min", "lambda_thr": 0.9}, NOT_OF_THE_VALUE),
         ({"control": "pd"}, "no (eps, delta) promise: only the mean of the coverage is steered"),
-        ({"control": "max", "sampling": "adversarial"}, "no (eps, delta) promise"),
+        ({"control": "max"}, "no (eps, delta) promise"),
     ],
 )
 def test_assumption_names_what_first_answers_rest_on(

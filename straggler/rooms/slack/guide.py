@@ -43,19 +43,14 @@ SEED = 0
 
 TOTALS = (20, 100, 1_000, 10_000)
 REQUIRED_QUERY = SlackConfig(1, 1, q=0.9)
-ADVERSARIAL: Mapping[str, object] = {"sampling": "adversarial"}
 REQUIRED_CASES: Mapping[str, Mapping[str, object]] = {
     "`count`": {"aggregate": "count"},
     "`sum`, `normal`": {},
     "`sum`, `rigorous`": {"method": "rigorous"},
-    "`sum`, `adversarial`": ADVERSARIAL,
     "`avg`, `normal`": {"aggregate": "avg"},
     "`avg`, `rigorous`": {"aggregate": "avg", "method": "rigorous"},
-    "`avg`, `adversarial`": {"aggregate": "avg", **ADVERSARIAL},
     "`median`": {"aggregate": "median"},
-    "`median`, `adversarial`": {"aggregate": "median", **ADVERSARIAL},
     "`quantile`, q = 0.9": {"aggregate": "quantile"},
-    "`quantile`, q = 0.9, `adversarial`": {"aggregate": "quantile", **ADVERSARIAL},
 }
 REQUIRED_HEADER = {"what": "", "N = 20": ".1f", "100": ".1f", "1,000": ".1f", "10,000": ".1f"}
 """Columns with their formats."""
@@ -157,14 +152,12 @@ SETTINGS: Mapping[str, dict[str, object]] = {
     "control = pd": {"control": "pd"},
 }
 ASSUMPTIONS: Mapping[str, dict[str, object]] = {
-    f"{aggregate}, W = {hours} h{', adversarial' * (sampling == 'adversarial')}": {
+    f"{aggregate}, W = {hours} h": {
         "aggregate": aggregate,
         "size_us": hours * HOUR_US,
         "feedback_us": None,
-        "sampling": sampling,
     }
     for aggregate, hours in (("sum", 6), ("sum", 24), ("avg", 24), ("median", 24))
-    for sampling in ("exchangeable", "adversarial")
 }
 
 
