@@ -76,7 +76,7 @@ class SlackConfig(WindowQuery):
     kd: Annotated[float, Setting("derivative gain of the control pd", at_least=0)] = 4.0
     max_slack_us: Annotated[int | None, Setting("upper limit of K (none)", at_least=0)] = None
 
-    gone: ClassVar[JsonObject] = {"sampling": "exchangeable"}
+    gone: ClassVar[JsonObject] = {**WindowQuery.gone, "sampling": "exchangeable"}
 
     @property
     def needs_values(self) -> bool:

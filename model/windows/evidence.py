@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import ceil, fsum, isfinite
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from model.vocabulary import Event, Trace, Workload, task_of
+from model.vocabulary import Trace, Workload, task_of
 from model.vocabulary.slack import Progress
 from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import Cleared, Late, Result, Revision, WindowQuery
@@ -103,14 +103,6 @@ class Truth(Generic[QueryT_co]):
         return abs(answer - right) <= 1e-9 * scale
 
 
-def _is_rejected(config: WindowQuery, event: Event) -> bool:
-    """Return whether docs/slack.md, section 2, step 1, rejects an arrival."""
-    limit_us = config.max_future_us
-    return not isfinite(event.value) or (
-        limit_us is not None and event.event_time_us > event.arrival_us + limit_us
-    )
-
-
 def truth_of(workload: Workload, config: QueryT) -> Truth[QueryT]:
     """Count windows, deliveries and delays of the arrivals that are not rejected."""
     spec = config.windows
@@ -130,7 +122,7 @@ def truth_of(workload: Workload, config: QueryT) -> Truth[QueryT]:
             task, ts_us = tasks[event.key], event.event_time_us
             key = event.key if config.keyed else ""
             held = [(task, spec.start_us(index), key) for index in spec.indices(ts_us)]
-            if _is_rejected(config, event):
+            if not isfinite(event.value):  # docs/slack.md, section 2, step 1
                 incomplete.update(held)
                 continue
             clocks[task] = max(clocks.get(task, ts_us), ts_us)

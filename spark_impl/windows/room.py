@@ -46,11 +46,6 @@ class WindowSettings(WindowQuery):
     value: str | None = VALUE
     """The column of the history with the values; with None every arrival has the value 1."""
 
-    @property
-    def reads_arrival_us(self) -> bool:
-        """Whether anything depends on the arrival times."""
-        return self.max_future_us is not None or self.times_arrivals
-
 
 @lru_cache
 def window_settings(config: WindowQuery, **decided: bool | int) -> WindowSettings:

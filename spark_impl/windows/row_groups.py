@@ -140,7 +140,7 @@ class PieceReader(NamedTuple):
         place, places = self._places(table)
         names = [name for name in table.column_names if name in COLUMNS and name != "key"]
         rows = to_rows(place, {name: table.column(name).to_numpy() for name in names})
-        bad = reject(settings, rows) > 0
+        bad = reject(rows) > 0
         if bad.any():
             rows = rows.take(~bad)
         span = rows.event_time_us // span_us(settings)

@@ -91,7 +91,6 @@ def configs(
         learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
         feedback_us=draw(st.sampled_from([None, 0, 1, size_us // 2, 3 * size_us])),
         max_slack_us=draw(limits_us),
-        max_future_us=draw(st.none() | st.just(size_us)),
         gamma_us=draw(upto(8 * size_us)),
         max_age_us=draw(limits_us),
         dedup=draw(st.sampled_from([True, True, False])),
