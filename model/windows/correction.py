@@ -39,10 +39,10 @@ def plan(
     aggregate = aggregate_of(config)
     pairs = tuple(store.pending[task].pairs)
     windows = sorted({pair.window for pair in pairs})
-    tuples = [history.tuples(window.start_us, window.key) for window in windows]
+    found = [history.values(window.start_us, window.key) for window in windows]
     answers = tuple(
-        (window, aggregate([event.value for event in found]), len(found))
-        for window, found in zip(windows, tuples, strict=True)
+        (window, aggregate(values), len(values))
+        for window, values in zip(windows, found, strict=True)
     )
     return Plan(task, batch, reason, pairs, answers)
 
