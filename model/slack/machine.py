@@ -213,7 +213,7 @@ class Task(WindowTask[SlackConfig]):
         due = self.unjudged.take(self.first_unjudged)
         if not due:
             return
-        cv_squared = cv_squared_of(self.config, self.n_accepted, self.total, self.squares)
+        cv_squared = cv_squared_of(self.n_accepted, self.total, self.squares)
         # If no values are needed, windows of the same N and sign have the same requirement.
         required: dict[tuple[int, bool], int] = {}
         for index, key, counts in due:

@@ -109,14 +109,12 @@ def _from_values(config: SlackConfig) -> Requirement:
 # ------------------------------------------------------- sums and averages, from their variation
 
 
-def cv_squared_of(config: SlackConfig, n: int, total: float, squares: float) -> float:
-    """Return the squared coefficient of variation: the setting, or the estimate from n values.
+def cv_squared_of(n: int, total: float, squares: float) -> float:
+    """Return the squared coefficient of variation of n values.
 
     ``total`` is the sum of the values, ``squares`` the sum of their squares. If these sums leave
     float64, or if values cancel to a sum of 0, nothing is known about the values: infinity.
     """
-    if config.cv is not None:
-        return config.cv * config.cv
     if total == 0 and squares == 0:
         return 0.0
     # A product that is 0 says nothing, like one that overflows.

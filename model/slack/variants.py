@@ -20,6 +20,7 @@ from model.slack.machine import MODEL, Task
 from model.slack.requirement import Requirement, WindowFacts
 from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, Fault, SlackConfig, Workload
+from model.vocabulary.settings import JsonObject
 from model.windows import variants
 from model.windows.rules import LATE, OPEN, Place, Stream
 from model.windows.state import Pair
@@ -101,6 +102,10 @@ def _example(
     settings: dict[str, object] = {"size_us": 10, "slide_us": 5, "control": "fixed", **config}
     values = [1.0] * len(event_times_us)
     return variants.example("slack", settings, event_times_us, values, cuts, keys)
+
+
+VARIED: JsonObject = {"size_us": 10, "slide_us": 5, "eps": 0.4}
+"""Settings of a query whose values vary: cv is 0.5."""
 
 
 # -------------------------------------------------------------------------------------- variants
@@ -219,7 +224,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             PLANTED,
             "The larger coverage is required, which is the smaller root in the missing share.",
             replace(RULES, requirement=_smaller_root),
-            _example(12, 13, control="conformal", cv=0.5, eps=0.4),
+            variants.example("slack", VARIED, (12, 13), (1.0, 3.0)),
         ),
         _variant(
             "normal_quantile",

@@ -62,12 +62,6 @@ class SlackConfig(WindowQuery):
         str,
         Setting("method that finds the required coverage of a sum or an average", choices=METHODS),
     ] = "normal"
-    cv: Annotated[
-        float | None,
-        Setting(
-            "coefficient of variation of the values (estimated while the stream runs)", at_least=0
-        ),
-    ] = None
     fixed_slack_us: Annotated[int, Setting("K of the control fixed", at_least=0)] = 0
     learning_rate: Annotated[
         float, Setting("step size gamma of the control conformal", at_least=0)
@@ -76,7 +70,7 @@ class SlackConfig(WindowQuery):
     kd: Annotated[float, Setting("derivative gain of the control pd", at_least=0)] = 4.0
     max_slack_us: Annotated[int | None, Setting("upper limit of K (none)", at_least=0)] = None
 
-    gone: ClassVar[JsonObject] = {**WindowQuery.gone, "sampling": "exchangeable"}
+    gone: ClassVar[JsonObject] = {**WindowQuery.gone, "sampling": "exchangeable", "cv": None}
 
     @property
     def needs_values(self) -> bool:

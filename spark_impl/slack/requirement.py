@@ -23,13 +23,11 @@ _ROUNDING = 1e-9
 """Margin that keeps an exact integer from being rounded the wrong way."""
 
 
-def squared_cv(config: SlackConfig, n: Ints, s1: Floats, s2: Floats) -> Floats:
-    """Return the squared coefficient of variation: the setting, or estimated from n, S1 and S2.
+def squared_cv(n: Ints, s1: Floats, s2: Floats) -> Floats:
+    """Return the squared coefficient of variation, from the number, sum and squares of values.
 
     It is infinite if the estimate does not fit into float64, or if values cancel to a sum of 0.
     """
-    if config.cv is not None:
-        return np.full(len(n), config.cv * config.cv)
     with np.errstate(all="ignore"):
         top, bottom = n * s2, s1 * s1
         estimate = top / bottom - 1.0

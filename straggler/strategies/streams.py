@@ -86,7 +86,6 @@ def configs(
         delta=draw(quality),
         lambda_thr=required.lambda_thr,
         method=required.method,
-        cv=draw(st.none() | st.just(0.5)),
         fixed_slack_us=draw(st.sampled_from([0, size_us // 3, 2 * size_us, 1_000 * size_us])),
         learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
         feedback_us=draw(st.sampled_from([None, 0, 1, size_us // 2, 3 * size_us])),

@@ -40,7 +40,7 @@ def test_the_worst_outcome_wins(verdicts: list[Verdict], expected: Outcome) -> N
     assert combine(reversed(verdicts)) is expected
 
 
-QUERY = {"size_us": 10, "slide_us": 5, "control": "conformal", "cv": 0.5}
+QUERY = {"size_us": 10, "slide_us": 5, "control": "conformal"}
 STREAM = Workload("slack", stream_of((20, 1.0), (25, 2.0), (12, 4.0), (60, 8.0)), QUERY, cuts=(3,))
 IN_ORDER = STREAM.with_(arrivals=stream_of((20, 1.0), (25, 2.0), (60, 8.0)), cuts=())
 
