@@ -42,7 +42,7 @@ class WindowTask(Stream, Generic[QueryT]):
 
     config: QueryT
 
-    def __init__(self, config: QueryT, number: int, rules: WindowRules[QueryT]) -> None:
+    def __init__(self, config: QueryT, number: int, rules: WindowRules) -> None:
         self.config = config
         self.number = number
         self.rules = rules

@@ -10,13 +10,11 @@ Rules of this file:
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from model.vocabulary import Event, WindowSpec
 from model.vocabulary.windows import REASON_NOT_FINITE, WindowQuery
 from model.windows.state import Pair, Pending
-
-QueryT = TypeVar("QueryT", bound=WindowQuery)
 
 # ------------------------------------------------------------------------------------ the stream
 
@@ -123,7 +121,7 @@ AS_SPECIFIED = CorrectionRules()
 
 
 @dataclass(frozen=True, slots=True)
-class WindowRules(CorrectionRules, Generic[QueryT]):
+class WindowRules(CorrectionRules):
     """The decisions that every windowed room takes."""
 
     reject: Callable[[Event], str | None] = reject
