@@ -6,7 +6,7 @@ each delayed at random (exponential, mean half a second), 500,000 tuples a file.
 group, as every writer makes it at this size; so neither side reads it on two cores.
 
 ``adaptive`` is the whole query of room ``slack`` (conformal control, eps 0.02, four tasks, no
-recognition of redeliveries): stream, tables, corrections with their check of the assumption.
+recognition of redeliveries): stream, tables, corrections.
 ``native`` is ``withWatermark``, ``window``, append mode, Parquet sink, as Spark comes.
 ``native_same_settings`` has its checkpoint files written as the adaptive query has them written
 (``spark_impl.windows.query``), a setting that Spark does not document. Both wait for a fixed

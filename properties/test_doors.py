@@ -21,12 +21,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from model.vocabulary.windows import REASON_FUTURE
 from properties.oracles import cells as oracle
 from properties.oracles.cells import same
 from properties.promised import Reached, promised
 from spark_impl.runtime import cells, numbering
-from spark_impl.runtime.columns import Chosen, Field, Reader, read_batches
+from spark_impl.runtime.columns import REASON_FUTURE, Chosen, Field, Reader, read_batches
 from spark_impl.runtime.histories import SOURCE_TEXT, history_schema
 from spark_impl.runtime.numbering import LANDED, REJECTED, write_in_order
 from spark_impl.runtime.storage import locate

@@ -12,7 +12,7 @@ from model.slack.claims import CLAIMS
 from model.slack.requirement import WindowFacts, requirement_of
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Workload
-from model.vocabulary.slack import METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
+from model.vocabulary.slack import METHODS, SELF_SUFFICIENT_AGGREGATES
 from model.windows.variants import example
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
@@ -26,7 +26,7 @@ from straggler.strategies.troubled import in_all_regions
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
 """Queries that guess judgements ahead, and whose requirements depend on values."""
 
-TOLD_APART = ("judged windows with a negative value", "correlated windows")
+TOLD_APART = ("judged windows with a negative value",)
 
 PATIENT = configs(controls=["fixed"]).map(
     lambda config: replace(config, fixed_slack_us=1_000 * config.size_us, max_slack_us=None)
@@ -62,10 +62,9 @@ def test_a_timed_run_is_a_run_of_the_model(
 
 
 KINDS = [
-    (aggregate, method, sampling)
+    (aggregate, method)
     for method, aggregates in METHODS.items()
     for aggregate in aggregates
-    for sampling in SAMPLINGS
     if aggregate in SELF_SUFFICIENT_AGGREGATES
 ]
 SETTINGS = st.fixed_dictionaries(
@@ -86,11 +85,9 @@ VARIATIONS = st.sampled_from((0.0, 0.01, 0.25, 1.0))
 @given(draws=st.tuples(*[st.tuples(SETTINGS, SIZES, REPEATED, VARIATIONS) for _ in KINDS]))
 def test_spark_requires_what_the_model_requires(reached: Reached, draws: Sequence[Any]) -> None:
     """A requirement that is always everything would hide which rule computes it."""
-    for (aggregate, method, sampling), drawn in zip(KINDS, draws, strict=True):
+    for (aggregate, method), drawn in zip(KINDS, draws, strict=True):
         settings, total, repeated, cv_squared = drawn
-        config = SlackConfig(
-            20, 10, aggregate=aggregate, method=method, sampling=sampling, **settings
-        )
+        config = SlackConfig(20, 10, aggregate=aggregate, method=method, **settings)
         values = np.resize(np.array(repeated, np.float64), total)
         largest_first = np.sort(values)[::-1] if config.needs_values else None
         found = requirement.required_tuples(
@@ -99,4 +96,4 @@ def test_spark_requires_what_the_model_requires(reached: Reached, draws: Sequenc
         facts = WindowFacts(total, cv_squared, values.tolist(), bool(values.min() < 0))
         expected = requirement_of(config)(facts)
         assert found.tolist() == [expected], config
-        reached.add({"-".join((aggregate, method, sampling)): 0 < expected < total})
+        reached.add({"-".join((aggregate, method)): 0 < expected < total})

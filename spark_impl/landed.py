@@ -16,7 +16,7 @@ from spark_impl import slack, watermark
 from spark_impl.repeated import find_repeated, with_repeated
 from spark_impl.runtime.accounts import Ledger
 from spark_impl.runtime.landing import Landing
-from spark_impl.windows.answers import rejected, window_struct
+from spark_impl.windows.answers import rejected, results, window_struct
 from spark_impl.windows.arrival_files import NO_VALUE
 from spark_impl.windows.progress import BatchProgress, progress
 
@@ -201,8 +201,7 @@ def _run_all(runs: Sequence[Callable[[], object]]) -> None:
 
 
 def _results(spark: SparkSession, query: Query, landing: Landing) -> DataFrame:
-    list_results = slack.results if isinstance(query, slack.SlackQuery) else watermark.results
-    answers = list_results(spark, query.store.root)
+    answers = results(query.room, spark, query.store.root)
     repeated = _repeated(spark, query, landing)
     if repeated is None:
         return answers

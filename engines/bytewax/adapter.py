@@ -45,8 +45,8 @@ def first_deliveries(flow, arrivals):
 def run_windows(config, arrivals):
     """Return the steps of a windowed query."""
     size_us, slide_us, wait_us = (config[f"{name}_us"] for name in ("size", "slide", "fixed_slack"))
-    if not config["keyed"] or config["control"] != "fixed" or config["max_future_us"] is not None:
-        sys.exit("a fixed wait for each key needs keyed=true, control=fixed, max_future_us=null")
+    if not config["keyed"] or config["control"] != "fixed":
+        sys.exit("a fixed wait for each key needs keyed=true, control=fixed")
     if slide_us > size_us:
         sys.exit(f"slide_us is {slide_us}, size_us {size_us}; Bytewax has no windows with gaps")
     if config["aggregate"] not in AGGREGATES:

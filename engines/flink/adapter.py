@@ -78,9 +78,12 @@ class _Found(ProcessWindowFunction):
 def run_windows(config, arrivals):
     """Return the steps of a windowed query."""
     size_us, slide_us, wait_us = (config[f"{name}_us"] for name in ("size", "slide", "fixed_slack"))
-    is_fixed = config["control"] == "fixed" and config["max_future_us"] is None
-    if not is_fixed or config["tasks"] != 1 or config["aggregate"] not in AGGREGATES:
-        sys.exit("the query needs control=fixed, max_future_us=null, tasks=1, and no quantile")
+    if (
+        config["control"] != "fixed"
+        or config["tasks"] != 1
+        or config["aggregate"] not in AGGREGATES
+    ):
+        sys.exit("the query needs control=fixed, tasks=1, and no quantile")
     origin_us = (arrivals[0][AT] // slide_us - 10**6) * slide_us
     arrivals = [[*at[:KEY], at[KEY] * config["keyed"], *at[KEY + 1 :]] for at in arrivals]
     environment, tables = table_environment()

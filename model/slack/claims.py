@@ -3,8 +3,8 @@
 Rules of this file:
 
 * A trace is judged against its workload alone; the reference machine is not asked.
-* Judgements, required coverage and correlations are compared with the reference, step by step. Here
-  promises are judged.
+* Judgements and required coverage are compared with the reference, step by step. Here promises are
+  judged.
 * A promise that the workload cannot put to the test (no flush, another control) is left out.
 * ``model/windows/claims.py`` judges one promise, ``model/checking/claims.py`` sums up many traces.
 """
@@ -18,7 +18,7 @@ from model.slack import clock_claims, coverage_claims
 from model.slack.evidence import Truth, observe_trace, truth_of
 from model.vocabulary import SlackConfig, Step, Trace, Workload
 from model.vocabulary.slack import Judged, Progress
-from model.vocabulary.windows import Cleared, Correlation, Late, Result
+from model.vocabulary.windows import Cleared, Late, Result
 from model.windows import claims
 from model.windows.accounts import PLACES
 from model.windows.claims import (
@@ -59,7 +59,6 @@ def _judged_with_a_negative_value(evidence: Evidence) -> int:
 
 CASES: Mapping[str, Callable[[Evidence], int]] = {
     "late pairs": lambda seen: sum(map(len, seen.observed.late.values())),
-    "correlated windows": lambda seen: len(_steps(seen, Correlation)),
     "judged windows": lambda seen: len(_steps(seen, Judged)),
     "misses": lambda seen: sum(judged.miss for judged in _steps(seen, Judged)),
     "tasks with a delay": _tasks_with_a_delay,
@@ -87,8 +86,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         exactness_claim("nothing owed after the flush", "late pairs", is_flushed),
         exactness_claim("wrong answers are pending"),
         exactness_claim("each pair once"),
-        exactness_claim("one writer"),
-        exactness_claim("final answers are the latest"),
         exactness_claim("exact means all rows", LACKING, has_incomplete_windows),
         claim(
             "corrections do not wait",

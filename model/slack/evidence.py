@@ -19,7 +19,6 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
     **evidence.IDENTITY,
     "judged": ("task", "order"),
     "progress": ("task", "batch"),
-    "correlation": ("task", "start_us", "key", "revision"),
 }
 """Identifying fields of each kind of step; the others are compared."""
 

@@ -14,7 +14,6 @@ Rules of this file:
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from model.slack.assumption import scored
 from model.slack.requirement import WindowFacts, cv_squared_of
 from model.slack.rules import RULES, Coverage, Factor, Rules
 from model.vocabulary import Event, SlackConfig, Step
@@ -214,7 +213,7 @@ class Task(WindowTask[SlackConfig]):
         due = self.unjudged.take(self.first_unjudged)
         if not due:
             return
-        cv_squared = cv_squared_of(self.config, self.n_accepted, self.total, self.squares)
+        cv_squared = cv_squared_of(self.n_accepted, self.total, self.squares)
         # If no values are needed, windows of the same N and sign have the same requirement.
         required: dict[tuple[int, bool], int] = {}
         for index, key, counts in due:
@@ -251,5 +250,5 @@ class Task(WindowTask[SlackConfig]):
 
 # ------------------------------------------------------------------------------- whole workloads
 
-MODEL = WindowModel(SlackConfig.from_json, Task, scored, RULES)
+MODEL = WindowModel(SlackConfig.from_json, Task, RULES)
 """The reference of the room."""

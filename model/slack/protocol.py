@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from model.slack.assumption import scored
 from model.slack.machine import Task, TaskState
 from model.slack.rules import Factor, Rules
 from model.vocabulary import SlackConfig
@@ -165,11 +164,10 @@ class Transitions:
         store = Store(state.answers, state.pending)
         reason = due(config, store, 0, state.task.stream.wm_us, state.is_flushed, self.rules)
         if reason is not None:
-            # The order of arrival is not part of the state, so correlations are undefined here.
             history = History(config)
             for source_id, _ in state.task.stream.accepted:
                 history.add(self.events[source_id])
-            made = plan(config, store, history, 0, state.corrections + 1, reason, scored(config))
+            made = plan(config, store, history, 0, state.corrections + 1, reason)
             yield Action(END_OF_BATCH), state._replace(plan=made)
 
     def _small_step(self, state: State, under_way: Plan) -> State:

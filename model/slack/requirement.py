@@ -8,8 +8,8 @@ Rules of this file:
 * What is exact on paper is exact here: shares written as decimals are multiplied as fractions,
   ranks are integers. Only probabilities are rounded.
 * A requirement follows from what is known of a window at its judgement, and from nothing else.
-* Everything but ``adversarial`` sampling assumes that the missing tuples are as good as a random
-  subset of the window. This file cannot check that (see ``assumption``).
+* Everything but counts assumes that the missing tuples are as good as a random subset of the
+  window. Nothing here can check that.
 """
 
 from collections.abc import Callable, Sequence
@@ -96,34 +96,25 @@ def _unclipped(config: SlackConfig) -> Requirement:
 def _for_quantile(config: SlackConfig) -> Requirement:
     q = {"median": Fraction(1, 2), "quantile": as_written(config.q)}[config.aggregate]
     eps = as_written(config.eps)
-    if config.sampling == "adversarial":
-        return lambda known: adversarial_quantile(q, eps, known.total)
     d = level(config)
     return lambda known: random_quantile(q, eps, d, known.total)
 
 
 def _from_values(config: SlackConfig) -> Requirement:
     eps, d = config.eps, level(config)
-    against, bound = {
-        "sum": (subsets.adversarial_sum, subsets.rigorous_sum),
-        "avg": (subsets.adversarial_average, subsets.rigorous_average),
-    }[config.aggregate]
-    if config.sampling == "adversarial":
-        return lambda known: against(known.values, eps)
+    bound = {"sum": subsets.rigorous_sum, "avg": subsets.rigorous_average}[config.aggregate]
     return lambda known: bound(known.values, eps, d)
 
 
 # ------------------------------------------------------- sums and averages, from their variation
 
 
-def cv_squared_of(config: SlackConfig, n: int, total: float, squares: float) -> float:
-    """Return the squared coefficient of variation: the setting, or the estimate from n values.
+def cv_squared_of(n: int, total: float, squares: float) -> float:
+    """Return the squared coefficient of variation of n values.
 
     ``total`` is the sum of the values, ``squares`` the sum of their squares. If these sums leave
     float64, or if values cancel to a sum of 0, nothing is known about the values: infinity.
     """
-    if config.cv is not None:
-        return config.cv * config.cv
     if total == 0 and squares == 0:
         return 0.0
     # A product that is 0 says nothing, like one that overflows.
@@ -179,19 +170,6 @@ def random_quantile(q: Fraction, eps: Fraction, d: float, total: int) -> int:
     probability = failures(q, eps, total)
     refused = np.flatnonzero(probability > d * (1 + TOLERANCE))
     return int(refused[-1]) + 2 if refused.size else 1
-
-
-@lru_cache(maxsize=REMEMBERED)
-def adversarial_quantile(q: Fraction, eps: Fraction, total: int) -> int:
-    """Return the smallest n such that for n and all above no choice of missing tuples fails."""
-    aim, off = ceil(q * total), ceil(eps * total)
-    n = total
-    while n >= 1:
-        rank, missing = ceil(q * n), total - n
-        if aim - rank >= off or rank + missing - aim >= off:
-            break
-        n -= 1
-    return n + 1
 
 
 def failures(q: Fraction, eps: Fraction, total: int) -> Floats:

@@ -117,7 +117,7 @@ def slack_us(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules(WindowRules[SlackConfig]):
+class Rules(WindowRules):
     """The table of decisions."""
 
     slack_us: Callable[[SlackConfig, float, int], int] = slack_us

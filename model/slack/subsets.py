@@ -20,39 +20,6 @@ STRICT = 1 - 1e-9
 
 Floats = NDArray[np.float64]
 
-# ---------------------------------------------------------------------------- the worst subset
-
-
-def adversarial_sum(values: Sequence[float], eps: float) -> int:
-    """Return how many tuples suffice whichever are missing; the worst case lacks the largest."""
-    largest = _sorted(values)
-    with np.errstate(over="ignore"):
-        lost = np.cumsum(largest)
-    if largest[-1] < 0 or not isfinite(lost[-1]):
-        return largest.size
-    return largest.size - int(np.count_nonzero(lost < eps * lost[-1] * STRICT))
-
-
-def adversarial_average(values: Sequence[float], eps: float) -> int:
-    """Return how many tuples suffice whichever are missing; the worst case lacks one end."""
-    largest = _sorted(values)
-    total = largest.size
-    with np.errstate(over="ignore", invalid="ignore"):
-        lost_high, lost_low = np.cumsum(largest), np.cumsum(largest[::-1])
-        sum_, left = lost_high[-1], total - np.arange(total)
-        mean = sum_ / total
-        without_high = (sum_ - np.append(0.0, lost_high[:-1])) / left
-        without_low = (sum_ - np.append(0.0, lost_low[:-1])) / left
-        limit = eps * abs(mean) * STRICT
-        is_close = (abs(without_high - mean) < limit) & (abs(without_low - mean) < limit)
-    if not isfinite(sum_):
-        return total
-    harmless = total if is_close.all() else int(np.argmin(is_close))
-    return total - max(0, harmless - 1)
-
-
-# ----------------------------------------------------------------------------- random subsets
-
 
 def rigorous_sum(values: Sequence[float], eps: float, d: float) -> int:
     """Return how many tuples suffice with probability 1 - d, by the best of three bounds."""

@@ -20,6 +20,7 @@ from model.slack.machine import MODEL, Task
 from model.slack.requirement import Requirement, WindowFacts
 from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, Fault, SlackConfig, Workload
+from model.vocabulary.settings import JsonObject
 from model.windows import variants
 from model.windows.rules import LATE, OPEN, Place, Stream
 from model.windows.state import Pair
@@ -79,7 +80,7 @@ def _smaller_root(config: SlackConfig) -> Requirement:
 def _normal_quantile(config: SlackConfig) -> Requirement:
     right = requirement.requirement_of(config)
     is_rank = config.aggregate in ("median", "quantile") and config.lambda_thr is None
-    if not is_rank or config.sampling == "adversarial":
+    if not is_rank:
         return right
     q = 0.5 if config.aggregate == "median" else config.q
     spread = NormalDist().inv_cdf(1 - requirement.level(config) / 2) ** 2 * q * (1 - q)
@@ -101,6 +102,10 @@ def _example(
     settings: dict[str, object] = {"size_us": 10, "slide_us": 5, "control": "fixed", **config}
     values = [1.0] * len(event_times_us)
     return variants.example("slack", settings, event_times_us, values, cuts, keys)
+
+
+VARIED: JsonObject = {"size_us": 10, "slide_us": 5, "eps": 0.4}
+"""Settings of a query whose values vary: cv is 0.5."""
 
 
 # -------------------------------------------------------------------------------------- variants
@@ -219,7 +224,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             PLANTED,
             "The larger coverage is required, which is the smaller root in the missing share.",
             replace(RULES, requirement=_smaller_root),
-            _example(12, 13, control="conformal", cv=0.5, eps=0.4),
+            variants.example("slack", VARIED, (12, 13), (1.0, 3.0)),
         ),
         _variant(
             "normal_quantile",

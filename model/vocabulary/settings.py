@@ -18,10 +18,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Self,
     TypeAlias,
     TypeGuard,
@@ -270,6 +271,9 @@ class Settings:
 
     __slots__ = ()
 
+    gone: ClassVar[JsonObject] = MappingProxyType({})
+    """Settings of earlier versions, each with the one value that files may still have."""
+
     def __post_init__(self) -> None:
         for name, each in settings_of(type(self)).items():
             each.check(getattr(self, name))
@@ -299,6 +303,7 @@ class Settings:
     def from_json(cls, data: JsonObject) -> Self:
         """Build from plain data; ``ValueError`` for an unknown or missing name or a bad value."""
         known = defaults_of(cls)
+        data = {name: each for name, each in data.items() if (name, each) not in cls.gone.items()}
         require_known(data, known, [name for name in known if known[name] is MISSING])
         return cls(**cls._decoded(data))
 

@@ -6,14 +6,13 @@ specification; names here follow it.
 """
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
-from model.vocabulary.settings import Setting
+from model.vocabulary.settings import JsonObject, Setting
 from model.vocabulary.windows import (
     AGGREGATES,
     Cleared,
     Correction,
-    Correlation,
     Final,
     Late,
     Rejected,
@@ -31,11 +30,10 @@ METHODS: dict[str, tuple[str, ...]] = {
     "rigorous": ("sum", "avg"),
 }
 """Methods that compute the required coverage, each with the aggregates that it supports."""
-SAMPLINGS = ("exchangeable", "adversarial")
 MIN_DELTA = 1e-12
 """Least ``delta``: for much smaller ones 1 - delta is 1 in float64."""
-MAX_CORRELATED = 2_000_000
-"""Most tuples of a window with a rank correlation, whose sums then fit into 64 bits."""
+GONE = ("correlation",)
+"""Kinds of steps that earlier versions recorded; they are left out of the traces of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +62,6 @@ class SlackConfig(WindowQuery):
         str,
         Setting("method that finds the required coverage of a sum or an average", choices=METHODS),
     ] = "normal"
-    sampling: Annotated[str, Setting("assumption about the missing tuples", choices=SAMPLINGS)] = (
-        "exchangeable"
-    )
-    cv: Annotated[
-        float | None,
-        Setting(
-            "coefficient of variation of the values (estimated while the stream runs)", at_least=0
-        ),
-    ] = None
     fixed_slack_us: Annotated[int, Setting("K of the control fixed", at_least=0)] = 0
     learning_rate: Annotated[
         float, Setting("step size gamma of the control conformal", at_least=0)
@@ -81,12 +70,14 @@ class SlackConfig(WindowQuery):
     kd: Annotated[float, Setting("derivative gain of the control pd", at_least=0)] = 4.0
     max_slack_us: Annotated[int | None, Setting("upper limit of K (none)", at_least=0)] = None
 
+    gone: ClassVar[JsonObject] = {**WindowQuery.gone, "sampling": "exchangeable", "cv": None}
+
     @property
     def needs_values(self) -> bool:
         """True if the required coverage of a window depends on the values in it."""
         if self.lambda_thr is not None or self.aggregate not in ("sum", "avg"):
             return False
-        return self.method != "normal" or self.sampling == "adversarial"
+        return self.method != "normal"
 
     def _check_together(self) -> None:
         if self.aggregate not in METHODS[self.method]:
@@ -145,6 +136,5 @@ WORDS: tuple[type, ...] = (
     Correction,
     Cleared,
     Revision,
-    Correlation,
     Final,
 )

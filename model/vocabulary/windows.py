@@ -9,14 +9,13 @@ Source: docs/slack.md, sections 2, 3 and 6.
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from math import gcd
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
-from model.vocabulary.settings import Setting, Settings
+from model.vocabulary.settings import JsonObject, Setting, Settings
 
 AGGREGATES = ("sum", "count", "avg", "min", "max", "median", "quantile")
 
 REASON_NOT_FINITE = "value is not a finite number"
-REASON_FUTURE = "event time lies too far ahead of the arrival"
 
 
 class WindowSpec(NamedTuple):
@@ -78,9 +77,6 @@ class WindowQuery(Settings):
     feedback_us: Annotated[
         int | None, Setting("L, how long after its end a window is known (W)", at_least=0)
     ] = None
-    max_future_us: Annotated[
-        int | None, Setting("how far ahead of its arrival a tuple may be (any)", at_least=0)
-    ] = None
     gamma_us: Annotated[
         int, Setting("event time pending before a correction starts", at_least=0)
     ] = 5_000_000
@@ -88,6 +84,8 @@ class WindowQuery(Settings):
         int | None, Setting("age of a pending tuple that starts a correction (4 W)", at_least=0)
     ] = None
     dedup: Annotated[bool, Setting("recognise redeliveries; no: every identity comes once")] = True
+
+    gone: ClassVar[JsonObject] = {"max_future_us": None}
 
     @property
     def windows(self) -> WindowSpec:
@@ -177,27 +175,6 @@ class Revision(NamedTuple):
     value: float
     n: int
     """Distinct accepted tuples of the window in the history when it was corrected."""
-
-
-class Correlation(NamedTuple):
-    """Rank correlation of delay and value in a corrected window, as exact sums.
-
-    For a tuple, x is the number of tuples with a smaller delay minus the number with a larger one;
-    y is the same for values.
-    """
-
-    task: int
-    start_us: int
-    key: str
-    batch: int
-    revision: int
-    n: int
-    cross: int
-    """Sum of x*y."""
-    delay_spread: int
-    """Sum of x*x."""
-    value_spread: int
-    """Sum of y*y."""
 
 
 class Final(NamedTuple):

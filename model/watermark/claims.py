@@ -109,8 +109,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     (
         claim(MONOTONE, wait_is_monotone, ((Clock,),), "stormy arrivals", has_every_clock),
         exactness_claim("each pair once"),
-        exactness_claim("one writer"),
-        exactness_claim("final answers are the latest"),
         exactness_claim("exact means all rows", LACKING, has_incomplete_windows),
         exactness_claim("eventual exactness", "corrections", _is_corrected_to_the_end),
         exactness_claim("nothing owed after the flush", "corrections", _is_corrected_to_the_end),

@@ -17,7 +17,6 @@ from model.vocabulary.watermark import Clock
 from model.watermark.rules import RULES, Rules
 from model.watermark.upstream import upstreams_of
 from model.windows.cluster import Cluster
-from model.windows.correction import Scorer, score_nothing
 from model.windows.machine import SavedStream, WindowTask
 from model.windows.pipeline import WindowModel
 from model.windows.upstream import Insertion
@@ -127,9 +126,7 @@ class Task(WindowTask[WatermarkConfig]):
 # ------------------------------------------------------------------------------- whole workloads
 
 
-def _scored_by(config: WatermarkConfig) -> Scorer | None:
-    return score_nothing if config.corrections else None
-
-
-MODEL = WindowModel(WatermarkConfig.from_json, Task, _scored_by, RULES, upstreams_of)
+MODEL = WindowModel(
+    WatermarkConfig.from_json, Task, RULES, lambda config: config.corrections, upstreams_of
+)
 """The reference of the room."""

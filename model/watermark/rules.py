@@ -17,7 +17,7 @@ def wait(config: WatermarkConfig, cluster: Cluster) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules(WindowRules[WatermarkConfig]):
+class Rules(WindowRules):
     """The table of decisions."""
 
     wait_us: Callable[[WatermarkConfig, Cluster], int] = wait

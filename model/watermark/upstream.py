@@ -41,7 +41,7 @@ class Upstreams:
 
     def arrive(self, event: Event, batch: int) -> Passed:
         """Take one arrival: insert what is due before it, then move the clock of its operator."""
-        if self._rules.reject(self._config, event) is not None:
+        if self._rules.reject(event) is not None:
             return Passed()
         steps: list[Step] = []
         insertion = None

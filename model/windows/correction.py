@@ -5,26 +5,16 @@ Source: the batch module of the hybrid processing model.
 Rules of this file:
 
 * A correction moves in small steps. It makes a plan (a snapshot of the pending pairs and of the
-  history), writes one revision a step (and its correlation, if one is recorded), then clears the
-  planned pairs.
+  history), writes one revision a step, then clears the planned pairs.
 * A crash between two steps loses the plan and nothing else. Another plan repairs what was left.
 * A revision is identified by its batch: written twice in one batch, it counts once.
 """
 
-from collections.abc import Callable, Sequence
-
-from model.vocabulary import Event, Step
-from model.vocabulary.windows import Cleared, Correction, Correlation, Revision, WindowQuery
+from model.vocabulary import Step
+from model.vocabulary.windows import Cleared, Correction, Revision, WindowQuery
 from model.windows.aggregates import aggregate_of
 from model.windows.rules import AS_SPECIFIED, CorrectionRules
-from model.windows.state import Answer, History, Plan, Scores, Store
-
-Scorer = Callable[[int, Sequence[Event]], Scores | None]
-"""Function from the start of a window and its tuples, in order of acceptance, to its scores."""
-
-
-def score_nothing(_start_us: int, _tuples: Sequence[Event]) -> None:
-    """Record no scores of any window."""
+from model.windows.state import Answer, History, Plan, Store
 
 
 def due(
@@ -43,27 +33,18 @@ def due(
 
 
 def plan(
-    config: WindowQuery,
-    store: Store,
-    history: History,
-    task: int,
-    batch: int,
-    reason: str,
-    scored: Scorer,
+    config: WindowQuery, store: Store, history: History, task: int, batch: int, reason: str
 ) -> Plan:
     """Plan a correction of all pending pairs; this first small step changes nothing."""
     aggregate = aggregate_of(config)
     pairs = tuple(store.pending[task].pairs)
     windows = sorted({pair.window for pair in pairs})
-    tuples = [history.tuples(window.start_us, window.key) for window in windows]
+    found = [history.values(window.start_us, window.key) for window in windows]
     answers = tuple(
-        (window, aggregate([event.value for event in found]), len(found))
-        for window, found in zip(windows, tuples, strict=True)
+        (window, aggregate(values), len(values))
+        for window, values in zip(windows, found, strict=True)
     )
-    scores = tuple(
-        scored(window.start_us, found) for window, found in zip(windows, tuples, strict=True)
-    )
-    return Plan(task, batch, reason, pairs, answers, scores)
+    return Plan(task, batch, reason, pairs, answers)
 
 
 def advance(
@@ -92,11 +73,7 @@ def _write(plan: Plan, store: Store) -> list[Step]:
     else:
         revision = before.revision + 1
     store.answers[window] = Answer(value, n, revision, batch)
-    steps: list[Step] = [Revision(*window, batch, revision, value, n)]
-    scores = plan.scores[plan.written]
-    if scores is not None:
-        steps.append(Correlation(*window, batch, revision, *scores))
-    return steps
+    return [Revision(*window, batch, revision, value, n)]
 
 
 def _clear(plan: Plan, store: Store, rules: CorrectionRules) -> list[Step]:

@@ -11,14 +11,14 @@ Rules of this file:
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil, fsum, isfinite
+from math import isfinite
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from model.vocabulary import Event, Trace, Workload, task_of
+from model.vocabulary import Trace, Workload, task_of
 from model.vocabulary.slack import Progress
 from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import Cleared, Late, Result, Revision, WindowQuery
+from model.windows.aggregates import Aggregate, aggregate_of
 
 WindowId = tuple[int, int, str]
 """(task, start_us, key)"""
@@ -71,28 +71,13 @@ class Truth(Generic[QueryT_co]):
     """First accepted deliveries in arrival order, by task."""
     max_delay_us: Mapping[tuple[int, int], int]
     """Largest delay up to the end of a batch, redeliveries included, by (task, batch)."""
+    aggregate: Aggregate
+    """Function from the values of a window, at least one, to its right answer."""
     has_exact_sums: bool
 
     def end_us(self, window: WindowId) -> int:
         """Return the end of a window (exclusive)."""
         return window[1] + self.config.size_us
-
-    def aggregate(self, values: Sequence[float]) -> float:
-        """Return the right answer for these values, at least one."""
-        config = self.config
-        if config.aggregate == "sum":
-            return fsum(values)
-        if config.aggregate == "count":
-            return float(len(values))
-        if config.aggregate == "avg":
-            return fsum(values) / len(values)
-        if config.aggregate in ("min", "max"):
-            return min(values) if config.aggregate == "min" else max(values)
-        if config.aggregate not in ("median", "quantile"):
-            msg = f"there is no aggregate {config.aggregate!r}"
-            raise ValueError(msg)
-        q = Fraction(1, 2) if config.aggregate == "median" else Fraction(repr(config.q))
-        return sorted(values)[ceil(q * len(values)) - 1]
 
     def is_right(self, answer: float, values: Sequence[float]) -> bool:
         """Return whether an answer equals the aggregate, within 1e-9 if sums are not exact."""
@@ -101,14 +86,6 @@ class Truth(Generic[QueryT_co]):
             return answer == right
         scale = max(abs(right), abs(answer), *map(abs, values))
         return abs(answer - right) <= 1e-9 * scale
-
-
-def _is_rejected(config: WindowQuery, event: Event) -> bool:
-    """Return whether docs/slack.md, section 2, step 1, rejects an arrival."""
-    limit_us = config.max_future_us
-    return not isfinite(event.value) or (
-        limit_us is not None and event.event_time_us > event.arrival_us + limit_us
-    )
 
 
 def truth_of(workload: Workload, config: QueryT) -> Truth[QueryT]:
@@ -130,7 +107,7 @@ def truth_of(workload: Workload, config: QueryT) -> Truth[QueryT]:
             task, ts_us = tasks[event.key], event.event_time_us
             key = event.key if config.keyed else ""
             held = [(task, spec.start_us(index), key) for index in spec.indices(ts_us)]
-            if _is_rejected(config, event):
+            if not isfinite(event.value):  # docs/slack.md, section 2, step 1
                 incomplete.update(held)
                 continue
             clocks[task] = max(clocks.get(task, ts_us), ts_us)
@@ -155,6 +132,7 @@ def truth_of(workload: Workload, config: QueryT) -> Truth[QueryT]:
         {identity: found for identity, found in deliveries.items() if len(found) > 1},
         by_task,
         max_delay_us,
+        aggregate_of(config),
         has_exact_sums([event.value for event in workload.arrivals]),
     )
 

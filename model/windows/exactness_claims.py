@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from model.checking.claims import Claim
-from model.vocabulary.windows import Cleared, Final, Late, Result, Revision, WindowQuery
+from model.vocabulary.windows import Cleared, Final, Late, Result, WindowQuery
 from model.windows.claims import Evidence, Findings, QueryT, TickT, claim, name_of, tuples_of
 from model.windows.course import CurrentAnswer, changes, current, in_time, is_right
 from model.windows.evidence import Observation, Tick, Truth, WindowId
@@ -126,11 +126,9 @@ def each_pair_once(
     """Check that the stream's answer holds exactly the tuples not late for the window."""
     for window in observed.closed:
         results = observed.results.get(window, ())
-        if len(results) > 1:  # see the claim "one writer"
-            continue
         found = truth.windows.get(window, ())
         n_rcv = results[0].n_rcv if results else 0
-        if any(
+        if len(results) < 2 and any(
             n_rcv == len(values) and (not values or truth.is_right(results[0].value, values))
             for values in in_time(truth, observed, window, n_rcv)
         ):
@@ -139,72 +137,9 @@ def each_pair_once(
             len(found),
             f"Not every tuple of the {name_of(truth, window)} was counted exactly once.",
             tuples_of(truth, window),
-            f"The stream's answer is {results[0].value:g} from {n_rcv} of them."
-            if results
-            else "The stream gave no answer.",
+            *(f"The stream answered {each.value:g} from {each.n_rcv} of them." for each in results),
+            *(() if results else ("The stream gave no answer.",)),
             _describe_lateness(observed, window),
-        )
-
-
-def one_writer(truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings) -> None:
-    """Check that the stream answers once, before any late pair, and that revisions count from 1."""
-    for window, results in observed.results.items():
-        if len(results) > 1:
-            findings.add(
-                len(truth.windows.get(window, ())),
-                f"The stream wrote the {name_of(truth, window)} {len(results)} times.",
-                *(
-                    f"Batch {result.batch}: {result.value:g} from {result.n_rcv} tuples."
-                    for result in results
-                ),
-            )
-        late_in = [batch for batches in observed.late.get(window, {}).values() for batch in batches]
-        if late_in and min(late_in) < results[0].batch:
-            findings.add(
-                len(truth.windows.get(window, ())),
-                f"The stream wrote the {name_of(truth, window)} after it had been closed.",
-                f"A tuple was late for it in batch {min(late_in)}.",
-                f"Its result came in batch {results[0].batch}.",
-            )
-    for window, revisions in observed.revisions.items():
-        in_order = sorted(revisions, key=lambda revision: (revision.batch, revision.revision))
-        numbers = [revision.revision for revision in in_order]
-        if numbers != list(range(1, len(numbers) + 1)):
-            findings.add(
-                len(truth.windows.get(window, ())),
-                f"The revisions of the {name_of(truth, window)} are numbered {numbers}.",
-            )
-
-
-def final_answers_are_the_latest(
-    truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
-) -> None:
-    """Check that a final answer is the latest one, and exact only if no pair of it is pending."""
-    last_batch = truth.batches
-    knows_pending = observed.cleared or not observed.revisions
-    for final in observed.trace.of(Final):
-        window = final[:3]
-        latest = current(observed, window, last_batch)
-        answer = CurrentAnswer(final.value, final.n, final.revision)
-        owed = [
-            source_id
-            for source_id in observed.late.get(window, ())
-            if observed.is_pending(window, source_id, last_batch)
-        ]
-        name = name_of(truth, window)
-        if answer != latest:
-            sentence = f"The final answer of the {name} is not the latest one."
-        elif final.exact and owed and knows_pending:
-            sentence = f"The {name} is called exact although tuple #{owed[0]} is owed to it."
-        elif not final.exact and not owed and window not in truth.incomplete and observed.late:
-            sentence = f"The {name} is called provisional although nothing is owed to it."
-        else:
-            continue
-        findings.add(
-            len(truth.windows.get(window, ())),
-            sentence,
-            f"In the end: {_describe(answer)}",
-            f"Written last: {_describe(latest)}",
         )
 
 
@@ -278,12 +213,6 @@ _CHECKS: Mapping[str, tuple[Check, Sequence[Sequence[type]], bool]] = {
     "nothing owed after the flush": (nothing_owed, ((Late,), (Cleared,)), False),
     "wrong answers are pending": (wrong_answers_are_pending, ((Result,), (Late,)), True),
     "each pair once": (each_pair_once, ((Result,), (Late,)), True),
-    "one writer": (one_writer, ((Result,),), False),
-    "final answers are the latest": (
-        final_answers_are_the_latest,
-        ((Final,), (Result, Revision)),
-        False,
-    ),
     "exact means all rows": (exact_means_all_rows, ((Final,), (Late,)), False),
 }
 """Check of each claim, the kinds of steps it needs, and whether it needs identities."""

@@ -43,7 +43,7 @@ class WindowTask(Stream, ABC, Generic[QueryT]):
 
     config: QueryT
 
-    def __init__(self, config: QueryT, number: int, rules: WindowRules[QueryT]) -> None:
+    def __init__(self, config: QueryT, number: int, rules: WindowRules) -> None:
         self.config = config
         self.number = number
         self.rules = rules
@@ -76,7 +76,7 @@ class WindowTask(Stream, ABC, Generic[QueryT]):
 
     def refuse(self, event: Event, batch: int) -> list[Step] | None:
         """Return the steps of an arrival that is not accepted; None if it is accepted."""
-        reason = self.rules.reject(self.config, event)
+        reason = self.rules.reject(event)
         if reason is not None:
             return [Rejected(self.number, event.seq, event.source_id, batch, reason)]
         return [] if self.rules.is_redelivery(self, event) else None

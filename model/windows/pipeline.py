@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from model.vocabulary import Event, Step, System, Trace, Workload, task_of
 from model.vocabulary.windows import Rejected, WindowQuery
-from model.windows.correction import Scorer, advance, due, plan
+from model.windows.correction import advance, due, plan
 from model.windows.machine import WindowTask
 from model.windows.rules import CorrectionRules
 from model.windows.state import History, Plan, Store, Window
@@ -33,18 +33,18 @@ RulesT = TypeVar("RulesT", bound=CorrectionRules)
 class TaskPipeline(Generic[TaskT]):
     """One task with its history and its store, which follow its tuples to the final answers.
 
-    Corrections record ``scored``; if it is None, late pairs stay pending for ever. Tasks may share
-    a ``store``; each task sees only its own windows there.
+    Unless it ``corrects``, late pairs stay pending for ever. Tasks may share a ``store``; each task
+    sees only its own windows there.
     """
 
-    __slots__ = ("_accepted_before", "_config", "_history", "_rules", "_scored", "store", "task")
+    __slots__ = ("_accepted_before", "_config", "_corrects", "_history", "_rules", "store", "task")
 
     def __init__(
         self,
         config: WindowQuery,
         task: TaskT,
         rules: CorrectionRules,
-        scored: Scorer | None,
+        corrects: bool,
         store: Store | None = None,
     ) -> None:
         self.task = task
@@ -52,14 +52,14 @@ class TaskPipeline(Generic[TaskT]):
         self._config = config
         self._history = History(config)
         self._rules = rules
-        self._scored = scored
+        self._corrects = corrects
         self._accepted_before = 0  # number of arrivals accepted before this batch
 
     def arrive(self, event: Event, batch: int) -> list[Step]:
         """Take one arrival; return the steps it causes, in order."""
         n_accepted = self.task.n_accepted
         steps = self.task.arrive(event, batch)
-        if self.task.n_accepted > n_accepted and self._scored is not None:
+        if self.task.n_accepted > n_accepted and self._corrects:
             self._history.add(event)
         for step in steps:
             self.store.record(step)
@@ -94,14 +94,13 @@ class TaskPipeline(Generic[TaskT]):
         return steps + self._correct(batch, is_flush=True, is_killed=is_killed)
 
     def _correct(self, batch: int, *, is_flush: bool, is_killed: bool) -> list[Step]:
-        scored = self._scored
-        if scored is None:
+        if not self._corrects:
             return []
-        killed = self._correct_once(batch, is_flush, scored, small_steps=1) if is_killed else []
-        return killed + self._correct_once(batch, is_flush, scored)
+        killed = self._correct_once(batch, is_flush, small_steps=1) if is_killed else []
+        return killed + self._correct_once(batch, is_flush)
 
     def _correct_once(
-        self, batch: int, is_flush: bool, scored: Scorer, small_steps: int | None = None
+        self, batch: int, is_flush: bool, small_steps: int | None = None
     ) -> list[Step]:
         config, number, rules = self._config, self.task.number, self._rules
         reason = due(config, self.store, number, self.task.wm_us, is_flush, rules)
@@ -109,7 +108,7 @@ class TaskPipeline(Generic[TaskT]):
             return []
         made: list[Step] = []
         under_way: Plan | None
-        under_way = plan(config, self.store, self._history, number, batch, reason, scored)
+        under_way = plan(config, self.store, self._history, number, batch, reason)
         while under_way is not None and small_steps != 0:
             under_way, steps = advance(under_way, self.store, rules)
             made += steps
@@ -127,16 +126,16 @@ class WindowModel(Generic[QueryT, TaskT, RulesT]):
 
     parse: Callable[[Mapping[str, object]], QueryT]
     make_task: Callable[[QueryT, int, RulesT], TaskT]
-    scored_by: Callable[[QueryT], Scorer | None]
-    """Function from a query to the scores that its corrections record; None: no corrections."""
     rules: RulesT
+    corrects: Callable[[QueryT], bool] = lambda _: True
+    """Function from a query to whether late pairs are corrected."""
     upstream_of: Callable[[QueryT, RulesT], Upstream | None] = no_upstream
     """Function from a query to the operators before its windows, if it has any."""
 
     def task_pipeline(self, config: QueryT, number: int) -> TaskPipeline[TaskT]:
         """Return one task of a query, with a history and a store of its own."""
         task = self.make_task(config, number, self.rules)
-        return TaskPipeline(config, task, self.rules, self.scored_by(config))
+        return TaskPipeline(config, task, self.rules, self.corrects(config))
 
     def run(self, workload: Workload, rules: RulesT | None = None) -> Trace:
         """Return the trace of a workload, by the rules of the room unless others are given.
@@ -145,9 +144,9 @@ class WindowModel(Generic[QueryT, TaskT, RulesT]):
         """
         chosen = self.rules if rules is None else rules
         config = self.parse(workload.config)
-        store, scored = Store(), self.scored_by(config)
+        store, corrects = Store(), self.corrects(config)
         tasks = [
-            TaskPipeline(config, self.make_task(config, number, chosen), chosen, scored, store)
+            TaskPipeline(config, self.make_task(config, number, chosen), chosen, corrects, store)
             for number in range(config.tasks)
         ]
         steps = _run(tasks, self.upstream_of(config, chosen), workload)

@@ -10,13 +10,11 @@ Rules of this file:
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from model.vocabulary import Event, WindowSpec
-from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE, WindowQuery
+from model.vocabulary.windows import REASON_NOT_FINITE, WindowQuery
 from model.windows.state import Pair, Pending
-
-QueryT = TypeVar("QueryT", bound=WindowQuery)
 
 # ------------------------------------------------------------------------------------ the stream
 
@@ -50,14 +48,9 @@ class Stream:
     """Index of the first window that is not closed."""
 
 
-def reject(config: WindowQuery, event: Event) -> str | None:
+def reject(event: Event) -> str | None:
     """Return why an arrival is rejected; None if it takes part."""
-    if not isfinite(event.value):
-        return REASON_NOT_FINITE
-    ahead_us = event.event_time_us - event.arrival_us
-    if config.max_future_us is not None and ahead_us > config.max_future_us:
-        return REASON_FUTURE
-    return None
+    return None if isfinite(event.value) else REASON_NOT_FINITE
 
 
 def is_redelivery(task: Stream, event: Event) -> bool:
@@ -128,10 +121,10 @@ AS_SPECIFIED = CorrectionRules()
 
 
 @dataclass(frozen=True, slots=True)
-class WindowRules(CorrectionRules, Generic[QueryT]):
+class WindowRules(CorrectionRules):
     """The decisions that every windowed room takes."""
 
-    reject: Callable[[QueryT, Event], str | None] = reject
+    reject: Callable[[Event], str | None] = reject
     is_redelivery: Callable[[Stream, Event], bool] = is_redelivery
     wm_us: Callable[[int, int], int] = max
     """The next watermark from the one before and from t_max less the wait."""

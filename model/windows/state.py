@@ -9,7 +9,6 @@ Rules of this file:
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from operator import itemgetter
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Step
@@ -129,15 +128,6 @@ class Answer(NamedTuple):
     batch: int
 
 
-class Scores(NamedTuple):
-    """Sums over the tuples of one window; see :class:`model.vocabulary.windows.Correlation`."""
-
-    n: int
-    cross: int
-    delay_spread: int
-    value_spread: int
-
-
 class Plan(NamedTuple):
     """A correction under way: what it will write and clear, and how far it is."""
 
@@ -147,16 +137,14 @@ class Plan(NamedTuple):
     pairs: tuple[Pair, ...]
     answers: tuple[tuple[Window, float, int], ...]
     """(window, value, n) from the history as it was when the plan was made."""
-    scores: tuple[Scores | None, ...]
-    """Scores of the same windows; None if no correlation is recorded."""
     written: int = 0
     is_cleared: bool = False
 
 
 class History:
-    """The tuples that one task accepted, each once, for look-up by window.
+    """The values of the tuples that one task accepted, each once, for look-up by window.
 
-    Tuples are kept in buckets of one slide, so that a window reads ceil(W / s) buckets.
+    They are kept in buckets of one slide, so that a window reads ceil(W / s) buckets.
     """
 
     __slots__ = ("_buckets", "_identities", "_is_keyed", "_windows")
@@ -165,31 +153,27 @@ class History:
         self._windows = config.windows
         self._is_keyed = config.keyed
         self._identities: set[int] = set()
-        self._buckets: dict[tuple[int, str], list[tuple[int, Event]]] = defaultdict(list)
-        """Tuples with their position in the order of acceptance, by (bucket, key)."""
+        self._buckets: dict[tuple[int, str], list[tuple[int, float]]] = defaultdict(list)
+        """Event times and values, by (bucket, key)."""
 
     def add(self, event: Event) -> None:
         """Keep the first accepted delivery of an identity; ignore later ones."""
-        identities = self._identities
-        if event.source_id not in identities:
-            position = len(identities)
-            identities.add(event.source_id)
+        if event.source_id not in self._identities:
+            self._identities.add(event.source_id)
             bucket = event.event_time_us // self._windows.slide_us
             key = event.key if self._is_keyed else ""
-            self._buckets[bucket, key].append((position, event))
+            self._buckets[bucket, key].append((event.event_time_us, event.value))
 
-    def tuples(self, start_us: int, key: str) -> list[Event]:
-        """Return the tuples of the window that starts at ``start_us``, in order of acceptance."""
+    def values(self, start_us: int, key: str) -> list[float]:
+        """Return the values in the window that starts at ``start_us``."""
         end_us = start_us + self._windows.size_us
-        first = self._windows.last_index(start_us)
-        last = self._windows.last_index(end_us - 1)
-        found: list[tuple[int, Event]] = []
-        for bucket in range(first, last + 1):
-            found += self._buckets.get((bucket, key), ())
-        if self._windows.start_us(last + 1) > end_us:
-            found = [each for each in found if each[1].event_time_us < end_us]
-        found.sort(key=itemgetter(0))
-        return [event for _, event in found]
+        first, last = self._windows.last_index(start_us), self._windows.last_index(end_us - 1)
+        found = [
+            each
+            for bucket in range(first, last + 1)
+            for each in self._buckets.get((bucket, key), ())
+        ]
+        return [value for time_us, value in found if time_us < end_us]
 
 
 class Pending:

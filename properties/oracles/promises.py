@@ -110,12 +110,12 @@ def tuples_of(workload: Workload) -> Tuples:
     batch_of: dict[tuple[int, int], int] = {}
     repeated, incomplete = set(), set()
     for batch, rows in enumerate(batches_of(workload)):
-        for _, identity, key, event_us, value, arrival_us, _ in rows:
+        for _, identity, key, event_us, value, *_ in rows:
             number = float(value)  # texts stand for values that are not finite
             task = signed_hash(key) % config.get("tasks", 1)
             name = key if config.get("keyed", True) else ""
             held = [(task, start_us, name) for start_us in _starts_us(config, event_us)]
-            if not _is_accepted(config, event_us, number, arrival_us):
+            if not isfinite(number):
                 incomplete.update(held)
                 continue
             if (task, identity) in batch_of:
@@ -141,8 +141,8 @@ def due_late_pairs(workload: Workload) -> Mapping[Window, set[int]]:
     clocks: dict[int, _Clock] = defaultdict(_Clock)
     found: dict[Window, set[int]] = defaultdict(set)
     for rows in batches_of(workload):
-        for _, identity, key, event_us, value, arrival_us, _ in rows:
-            if not _is_accepted(config, event_us, float(value), arrival_us):
+        for _, identity, key, event_us, value, *_ in rows:
+            if not isfinite(float(value)):
                 continue
             task = signed_hash(key) % config.get("tasks", 1)
             clock = clocks[task]
@@ -177,12 +177,6 @@ class _Clock:
         if config.get("max_slack_us") is not None:
             wait_us = min(wait_us, config["max_slack_us"])
         self.watermark_us = max(self.watermark_us, self.latest_us - wait_us)
-
-
-def _is_accepted(config: Mapping[str, Any], event_us: int, value: float, arrival_us: int) -> bool:
-    """Return whether a task takes an arrival that it has not seen before."""
-    ahead_us = config.get("max_future_us")
-    return isfinite(value) and event_us - arrival_us <= (inf if ahead_us is None else ahead_us)
 
 
 def wrong_windows(workload: Workload, steps: Steps) -> list[str]:

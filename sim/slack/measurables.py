@@ -8,7 +8,7 @@ from model.vocabulary.settings import pick, read_settings, settings_of
 from sim.kernel.log import simulate_arrivals
 from sim.slack.settings import SETTINGS, from_settings
 from sim.slack.stream import STREAM as ONE_TASK
-from sim.sweep.measurable import Figures, Measurable, Settings, moments, summaries
+from sim.sweep.measurable import Figures, Measurable, Settings, summaries
 from sim.windows.settings import StreamSettings
 
 
@@ -29,7 +29,6 @@ def measure_delays(settings: Settings, seed: int) -> Figures:
 STREAM = settings_of(StreamSettings)
 MEASURABLES: Mapping[str, Measurable] = {
     "sim": summaries(from_settings, SETTINGS),
-    "moments": moments(from_settings, SETTINGS),
     "stream": ONE_TASK,
     "delays": Measurable(STREAM, measure_delays),
 }

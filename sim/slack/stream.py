@@ -99,7 +99,7 @@ def pipeline_of(control: str, config: SlackConfig, recent_us: int) -> TaskPipeli
     """Return one task under a control, with corrections unless the control is AQ-K-slack."""
     if control != AQ:
         return MODEL.task_pipeline(config, 0)
-    return TaskPipeline(config, AqTask(config, 0, recent_us), RULES, None)
+    return TaskPipeline(config, AqTask(config, 0, recent_us), RULES, False)
 
 
 def course_of(values: JsonObject, events: Sequence[Event], epoch_us: int) -> Course:

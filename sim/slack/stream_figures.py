@@ -20,6 +20,7 @@ from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.sweep.measurable import TENTH, Figures
 from sim.timed_figures import mean
+from sim.windows.observations import relative_errors
 
 SPELL_US = 5_000_000
 """Length of the spells of a stream that are compared by their disorder."""
@@ -78,13 +79,13 @@ class Course:
     def errors(self) -> FloatArray:
         """Relative error of each first answer."""
         truths = self.truths([each.start_us for each in self.first])
-        return relative_errors([each.value for each in self.first], truths[0])
+        return relative_errors(np.array([each.value for each in self.first]), truths[0])
 
     @cached_property
     def revised_errors(self) -> FloatArray:
         """Relative error of each corrected answer."""
         truths = self.truths([each.start_us for each in self.revised])
-        return relative_errors([each.value for each in self.revised], truths[0])
+        return relative_errors(np.array([each.value for each in self.revised]), truths[0])
 
     def truths(self, starts_us: Sequence[int]) -> tuple[FloatArray, IntArray]:
         """Return the truth and the number of tuples of windows."""
@@ -100,14 +101,6 @@ class Course:
     def _by_event_time(self) -> IntArray:
         order: IntArray = np.argsort(self.event_us, kind="stable")
         return order
-
-
-def relative_errors(values: Sequence[float], truths: FloatArray) -> FloatArray:
-    """Return relative errors; 1 for any wrong answer if the truth is 0."""
-    off, size = np.abs(np.array(values, dtype=np.float64) - truths), np.abs(truths)
-    errors: FloatArray = (off > 0).astype(np.float64)
-    np.divide(off, size, out=errors, where=size > 0)
-    return errors
 
 
 # --------------------------------------------------------------------------------------- figures

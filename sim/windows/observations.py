@@ -195,17 +195,21 @@ class Answers:
         return AnswerRows(at_us[latest], window[latest], value[latest])
 
     def errors(self, answers: FirstAnswers | AnswerRows) -> FloatArray:
-        """Return relative errors; 1 for any wrong answer if the truth is 0."""
-        value, truth = answers.value, self.truth[answers.window]
-        errors: FloatArray = (value != truth).astype(np.float64)
-        off, size = np.abs(value - truth), np.abs(truth)
-        np.divide(off, size, out=errors, where=size > 0)
-        return errors
+        """Return the relative errors of answers."""
+        return relative_errors(answers.value, self.truth[answers.window])
 
     def coverage(self, first: FirstAnswers) -> FloatArray:
         """Return the share of the windows' tuples that their first answers contained."""
         coverage: FloatArray = first.n_rcv / self.n[first.window]
         return coverage
+
+
+def relative_errors(values: FloatArray, truths: FloatArray) -> FloatArray:
+    """Return relative errors; 1 for any wrong answer if the truth is 0."""
+    off, size = np.abs(values - truths), np.abs(truths)
+    errors: FloatArray = (values != truths).astype(np.float64)
+    np.divide(off, size, out=errors, where=size > 0)
+    return errors
 
 
 def _truths(

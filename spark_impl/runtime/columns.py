@@ -18,7 +18,6 @@ from pyspark.sql import Column, DataFrame, Window, types
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
-from model.vocabulary.windows import REASON_FUTURE
 from spark_impl.runtime import cells
 from spark_impl.runtime.arrays import Bools
 from spark_impl.runtime.cell_arrays import Cells, is_text, shown
@@ -26,6 +25,7 @@ from spark_impl.runtime.cell_times import read_times
 from spark_impl.runtime.histories import COLUMNS, SOURCE_TEXT
 from spark_impl.runtime.storage import InputProblem
 
+REASON_FUTURE = "event time lies too far ahead of the arrival"
 TIMESTAMP = "timestamp"
 """The unit of times that are no numbers."""
 FAULTS = pa.schema(

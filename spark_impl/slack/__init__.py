@@ -4,7 +4,6 @@ from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.queries import QueryProblem
 from spark_impl.slack.query import (
     SlackQuery,
-    assumption_status,
     corrections,
     make_system,
     pending,
@@ -14,14 +13,11 @@ from spark_impl.slack.query import (
     run_in_process,
     run_workloads,
 )
-from spark_impl.windows.correlation import AssumptionStatus
 
 __all__ = [
-    "AssumptionStatus",
     "Ledger",
     "QueryProblem",
     "SlackQuery",
-    "assumption_status",
     "corrections",
     "ledger",
     "make_system",

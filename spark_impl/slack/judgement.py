@@ -155,9 +155,7 @@ class Judgement:
         end = windows["j"] * self._spec.slide_us + self._spec.size_us
         when = np.searchsorted(wm, end + self._config.feedback)
         total = windows["n_rcv"] + windows["n_late"]
-        cv2 = requirement.squared_cv(
-            self._config, moments.n[when], moments.s1[when], moments.s2[when]
-        )
+        cv2 = requirement.squared_cv(moments.n[when], moments.s1[when], moments.s2[when])
         values = None
         if self._retained is not None:
             values = self._retained.values_of(windows)

@@ -45,12 +45,8 @@ def required_tuples(config: SlackConfig, d: float, total: Ints, values: Floats) 
     out = total.copy()
     for block in _blocks(total, values):
         with np.errstate(all="ignore"):
-            if config.sampling == "adversarial":
-                adversarial = {"sum": _adversarial_sum, "avg": _adversarial_avg}
-                n_req = adversarial[config.aggregate](block, config.eps)
-            else:
-                rigorous = {"sum": _rigorous_sum, "avg": _rigorous_avg}
-                n_req = rigorous[config.aggregate](block, config.eps, d)
+            rigorous = {"sum": _rigorous_sum, "avg": _rigorous_avg}
+            n_req = rigorous[config.aggregate](block, config.eps, d)
         out[block.which] = np.clip(n_req, 0, block.n)
     return out
 
@@ -75,30 +71,6 @@ def _blocks(total: Ints, values: Floats) -> Iterator[_Block]:
 def _limit(e: float, whole: Floats) -> Floats:
     """Return the limit that a loss must stay below, less a margin for rounding."""
     return e * whole * (1 - _ROUNDING)
-
-
-def _adversarial_sum(block: _Block, e: float) -> Ints:
-    missing = np.cumsum(block.values, axis=1)
-    whole = missing[:, -1:]
-    m = (missing < _limit(e, whole)).sum(axis=1)
-    return np.where(np.isfinite(whole[:, 0]), block.n - m, block.n)
-
-
-def _adversarial_avg(block: _Block, e: float) -> Ints:
-    n, (rows, width) = block.n[:, None], block.values.shape
-    column = np.arange(width)
-    from_end = np.maximum(n - 1 - column, 0)
-    rising = np.where(block.inside, np.take_along_axis(block.values, from_end, axis=1), 0.0)
-    largest, smallest = np.cumsum(block.values, axis=1), np.cumsum(rising, axis=1)
-    whole = largest[:, -1:]
-    mean = whole / n
-    good = block.inside.copy()
-    for missing in (largest, smallest):
-        before = np.concatenate((np.zeros((rows, 1)), missing[:, :-1]), axis=1)
-        good &= np.abs((whole - before) / (n - column) - mean) < _limit(e, np.abs(mean))
-    m = np.minimum.accumulate(good, axis=1).sum(axis=1) - 1
-    finite = np.isfinite(largest[:, -1]) & np.isfinite(smallest[:, -1])
-    return np.where(finite, block.n - m, block.n)
 
 
 def _rigorous_sum(block: _Block, e: float, d: float) -> Ints:

@@ -3,29 +3,19 @@
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import SlackConfig
-from model.vocabulary.slack import ADAPTIVE_CONTROLS, Judged, Progress
-from model.vocabulary.windows import Correlation
-from spark_impl.runtime import queries
-from spark_impl.runtime.storage import Address
+from model.vocabulary.slack import Judged, Progress
 from spark_impl.runtime.systems import system_maker
 from spark_impl.slack.judgement import JUDGED
 from spark_impl.slack.rule import Memory, SlackRule
-from spark_impl.windows import answers, correlation, query, system, waiting
+from spark_impl.windows import answers, query, system, waiting
 from spark_impl.windows import progress as figures
-from spark_impl.windows.correlation import AssumptionStatus
 from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
-from spark_impl.windows.store import WindowStore, load_store
-
-INDEPENDENT = "values exchangeable and independent of delay"
-NEARLY_NORMAL = f"{INDEPENDENT}, missing sum nearly normal"
 
 
 def _settings(config: SlackConfig) -> WindowSettings:
-    return window_settings(config, corrects=True, correlates=True)
+    return window_settings(config, corrects=True)
 
 
 SLACK = WindowRoom(
@@ -36,7 +26,7 @@ SLACK = WindowRoom(
     memory=Memory(),
     progress={"max_delay_us": pa.int64(), "alpha": pa.float64()},
     records={"judged": JUDGED},
-    words={"judged": Judged, "progress": Progress, "correlation": Correlation},
+    words={"judged": Judged, "progress": Progress},
 )
 
 
@@ -49,76 +39,12 @@ class SlackQuery(query.WindowedQuery[SlackConfig]):
     room = SLACK
 
 
-def assumption(config: SlackConfig) -> str:
-    """Return the assumption on which the quality of the first answers rests."""
-    if config.control not in ADAPTIVE_CONTROLS:
-        return "no (eps, delta) promise"
-    if config.control != "conformal":
-        return "no (eps, delta) promise: only the mean of the coverage is steered"
-    if config.lambda_thr is not None:
-        return "none for the coverage; it says nothing about the error of the value"
-    if config.sampling == "adversarial":
-        return "none"
-    of_method = NEARLY_NORMAL if config.method == "normal" else INDEPENDENT
-    return {
-        "count": "none",
-        "sum": of_method,
-        "avg": of_method,
-        "median": INDEPENDENT,
-        "quantile": INDEPENDENT,
-    }[config.aggregate]
-
-
-def results(spark: SparkSession, store: Address) -> DataFrame:
-    """Return the current answers of the query that writes ``store``.
-
-    The columns are those of :func:`spark_impl.windows.answers.results`, and:
-
-    * ``assumption``: the assumption on which the quality of the first answers rests;
-    * ``assumption_status``: ``untested``, ``not contradicted`` or ``contradicted`` by the values
-      and delays in the windows corrected so far; NULL if nothing is assumed about them.
-
-    Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
-    of a query.
-    """
-    config, opened = load_store(store, SLACK)
-    basis = assumption(config)
-    status = _status(spark, opened).status if basis.startswith(INDEPENDENT) else None
-    return answers.current_answers(spark, SLACK.settings(config), opened).select(
-        "*",
-        F.lit(basis).alias("assumption"),
-        F.lit(status).cast("string").alias("assumption_status"),
-    )
-
-
-def assumption_status(spark: SparkSession, store: Address) -> AssumptionStatus:
-    """Return whether corrected windows contradict that values are independent of delay.
-
-    Raises :class:`InputProblem` if ``store`` is not the store of a query.
-    """
-    _, opened = load_store(store, SLACK)
-    return _status(spark, opened)
-
-
+results = partial(answers.results, SLACK)
+"""Returns current answers, as :func:`spark_impl.windows.answers.results` does."""
 rejected = partial(answers.rejected, SLACK)
 """Returns a row for each refused arrival (:func:`spark_impl.windows.answers.rejected`)."""
 corrections = partial(answers.corrections, SLACK)
 """Returns a row for each correction, as :func:`spark_impl.windows.answers.corrections` does."""
-
-
-def _status(spark: SparkSession, store: WindowStore) -> AssumptionStatus:
-    figures = ["cross", "delay_spread", "value_spread"]
-    latest = F.max_by(F.struct(*figures), "revision")
-    rows = (
-        queries.read_table(spark, store, "correlation")
-        .groupBy(*store.by, "key", "start_us")
-        .agg(latest.alias("latest"))
-        .select("latest.*")
-        .toArrow()
-    )
-    return correlation.assess(*(rows.column(name).to_numpy().astype(float) for name in figures))
-
-
 pending = partial(waiting.pending, SLACK)
 """Returns each row that waits, as :func:`spark_impl.windows.waiting.pending` does."""
 progress = partial(figures.progress, SLACK)

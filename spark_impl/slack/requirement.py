@@ -23,13 +23,11 @@ _ROUNDING = 1e-9
 """Margin that keeps an exact integer from being rounded the wrong way."""
 
 
-def squared_cv(config: SlackConfig, n: Ints, s1: Floats, s2: Floats) -> Floats:
-    """Return the squared coefficient of variation: the setting, or estimated from n, S1 and S2.
+def squared_cv(n: Ints, s1: Floats, s2: Floats) -> Floats:
+    """Return the squared coefficient of variation, from the number, sum and squares of values.
 
     It is infinite if the estimate does not fit into float64, or if values cancel to a sum of 0.
     """
-    if config.cv is not None:
-        return np.full(len(n), config.cv * config.cv)
     with np.errstate(all="ignore"):
         top, bottom = n * s2, s1 * s1
         estimate = top / bottom - 1.0
@@ -97,8 +95,6 @@ def _level(config: SlackConfig) -> float:
 def _for_rank(config: SlackConfig, total: Ints) -> Ints:
     q = {"median": Fraction(1, 2), "quantile": decimal(config.q)}[config.aggregate]
     e, d = decimal(config.eps), _level(config)
-    if config.sampling == "adversarial":
-        return np.array([_adversarial_requirement(q, e, n) for n in total.tolist()], np.int64)
     return np.array([_exchangeable_requirement(q, e, d, n) for n in total.tolist()], np.int64)
 
 
@@ -171,18 +167,6 @@ def _exchangeable_requirement(q: Fraction, e: Fraction, d: float, total: int) ->
         tails = [float(path[-1]) for path in paths]
         hi, size = lo, 2 * size
     return 1
-
-
-@lru_cache(maxsize=1 << 16)
-def _adversarial_requirement(q: Fraction, e: Fraction, total: int) -> int:
-    """Return n_req if any tuples may be missing."""
-    aim = _Aim(q, total, _ceil(q * total), _ceil(e * total))
-    # With m missing the answer is off by up to max(q, 1-q) * m - 1 ranks: m <= 2c + 2 is enough.
-    lo = max(1, total - 2 * aim.c - 2)
-    n = np.arange(lo, total + 1)
-    k = aim.ranks(lo, total)
-    bad = np.flatnonzero((aim.r0 - k >= aim.c) | (k + (total - n) - aim.r0 >= aim.c))
-    return lo + int(bad[-1]) + 1 if len(bad) else lo
 
 
 def _ceil(number: Fraction) -> int:

@@ -18,8 +18,7 @@ from spark_impl.windows.room import HOLDER, WindowRoom, WindowSettings, window_s
 def _settings(config: WatermarkConfig) -> WindowSettings:
     by_arrival = config.insert_every_us > 0 or config.idle_after_us is not None
     own = {"upstreams": config.upstreams, "times_arrivals": by_arrival}
-    plain = {"corrects": config.corrections, "correlates": False}
-    return window_settings(config, **plain, **own)
+    return window_settings(config, corrects=config.corrections, **own)
 
 
 UPSTREAM = WindowRoom(

@@ -189,7 +189,7 @@ def replace_nulls(
     use are left out.
     """
     columns: dict[str, pa.ChunkedArray] = {}
-    unread = {"key"} if settings.reads_arrival_us else {"key", "arrival_us"}
+    unread = {"key"} if settings.times_arrivals else {"key", "arrival_us"}
     flaw = np.zeros(table.num_rows, np.int64)
     times = pc.min_max(table.column("event_time_us")).as_py()
     if not -ALL_TIMES_US < (times["min"] or 0) <= (times["max"] or 0) < ALL_TIMES_US:

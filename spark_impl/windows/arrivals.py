@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE
+from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.windows.records import IDENTITY, INSERTED, NO_CLOCK, Clock, Rows, fill_records
 from spark_impl.windows.room import WindowSettings
 
-REASONS = (REASON_NOT_FINITE, REASON_FUTURE)
+REASONS = (REASON_NOT_FINITE,)
 
 
 class Plan(NamedTuple):
@@ -37,16 +37,13 @@ class Plan(NamedTuple):
         return len(self.t_max)
 
 
-def reject(settings: WindowSettings, rows: Rows) -> Ints:
+def reject(rows: Rows) -> Ints:
     """Return the number of each arrival's reason for rejection, 0 if it is accepted.
 
     A reason has 1 + its position in :data:`REASONS`, and flaws have the numbers that follow. The
     first one that applies counts, flaws before reasons.
     """
     out = np.zeros(len(rows.seq), np.int64)
-    if settings.max_future_us is not None:
-        # This side of the comparison cannot overflow; an arrival may be any 64-bit integer.
-        out[rows.event_time_us - settings.max_future_us > rows.arrival_us] = 2
     out[~np.isfinite(rows.value)] = 1
     flawed = rows.flaw > 0
     out[flawed] = len(REASONS) + rows.flaw[flawed]

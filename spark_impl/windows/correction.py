@@ -101,9 +101,7 @@ class Corrections:
         self._require(request, answers, "deliveries", answers.deliveries, deliveries)
         rows = recompute.to_table(request, answers, self._store.kinds["revision"])
         numbers = recompute.revision_numbers(request, answers, earlier)
-        rows = rows.append_column("revision", pa.array(numbers))
-        draft.write("revision", rows)
-        draft.write("correlation", rows.filter(pa.array(answers.correlated == 1)))
+        draft.write("revision", rows.append_column("revision", pa.array(numbers)))
 
     def _require(
         self, request: WindowRequest, answers: WindowAnswers, what: str, found: Ints, needed: Ints

@@ -92,7 +92,7 @@ class _MicroBatch:
     def take(self, rows: Rows, keys: tuple[str, ...]) -> Records:
         """Process all arrivals of the micro-batch; return the rejected ones of the task."""
         self._check_order(rows)
-        reason = reject(self._settings, rows)
+        reason = reject(rows)
         bad = reason > 0
         told = bad & self._mine(rows, keys) if self._settings.upstreams else bad
         rejected = self._rejected(rows.take(told), reason[told], keys)

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from spark_impl.runtime.arrays import Bools, Column, Floats, Ints
-from spark_impl.windows import correlation
 from spark_impl.windows import panes as pane_math
 from spark_impl.windows.arrival_files import number_combinations
 from spark_impl.windows.room import WindowSettings
@@ -68,11 +67,6 @@ class WindowAnswers(NamedTuple):
     """Rows of the history in the window, redeliveries included."""
     rows: Ints
     """At a place's first window the rows of the history that the place needed, else 0."""
-    correlated: Ints
-    """1 if the figures of delay and value follow, else 0."""
-    cross: Ints
-    delay_spread: Ints
-    value_spread: Ints
 
 
 def request_windows(
@@ -156,10 +150,9 @@ def evaluate(request: WindowRequest, rows: Tuples) -> WindowAnswers:
     count = np.zeros(len(place), np.int64)
     present, first = np.unique(place, return_index=True)
     count[first] = needed[present]
-    figures = _correlations(request, rows, place, j)
     n = every.n[hit]
     deliveries = n + _rows_per_window(request, again)[_positions(request, place, j)]
-    return WindowAnswers(place, j, every.value[hit], n, deliveries, count, *figures)
+    return WindowAnswers(place, j, every.value[hit], n, deliveries, count)
 
 
 def _codes(request: WindowRequest, place: Ints, j: Ints) -> Ints:
@@ -183,28 +176,6 @@ def _rows_per_window(request: WindowRequest, rows: Tuples) -> Ints:
     return np.bincount(position[position >= 0], minlength=len(request.codes))
 
 
-def _correlations(request: WindowRequest, rows: Tuples, place: Ints, j: Ints) -> list[Ints]:
-    """Return the columns from ``WindowAnswers.correlated`` on, for some windows of places."""
-    if not request.settings.correlates:
-        return [np.zeros(len(j), np.int64) for _ in range(4)]
-    recorded = correlation.recorded_window(request.settings, rows.event_time_us)
-    n_places = max(len(request.places), 1)
-    which, owner, position = pane_math.group_by_window(recorded, rows.place, n_places)
-    rows = rows.take((_positions(request, owner, which) >= 0)[position])
-    figures = correlation.correlate(
-        request.settings, rows.place, rows.seq, rows.event_time_us, rows.value
-    )
-    _, here, there = np.intersect1d(
-        _codes(request, place, j), _codes(request, figures.place, figures.j), return_indices=True
-    )
-    columns = []
-    for known in (1, figures.cross, figures.delay_spread, figures.value_spread):
-        column = np.zeros(len(j), np.int64)
-        column[here] = known if isinstance(known, int) else known[there]
-        columns.append(column)
-    return columns
-
-
 def _first_deliveries(request: WindowRequest, rows: Tuples) -> tuple[Tuples, Tuples]:
     """Return the first delivery of every identity in its task, and all other rows."""
     ids = np.sort(rows.source_id)
@@ -220,7 +191,7 @@ def _first_deliveries(request: WindowRequest, rows: Tuples) -> tuple[Tuples, Tup
 
 
 def to_table(request: WindowRequest, answers: WindowAnswers, schema: pa.Schema) -> pa.Table:
-    """Return revisions and correlations as rows of the store, without the column ``revision``."""
+    """Return revisions as rows of the store, without the column ``revision``."""
     columns: dict[str, pa.Array | Column] = {
         name: pa.array([values[i] for values in request.places], schema.field(name).type).take(
             pa.array(answers.place)
@@ -229,8 +200,7 @@ def to_table(request: WindowRequest, answers: WindowAnswers, schema: pa.Schema) 
     }
     columns["start_us"] = answers.j * request.settings.slide_us
     columns["value"] = answers.value
-    for name in ("n", "cross", "delay_spread", "value_spread"):
-        columns[name] = getattr(answers, name)
+    columns["n"] = answers.n
     return pa.table(columns)
 
 

@@ -39,19 +39,12 @@ class WindowSettings(WindowQuery):
     _: KW_ONLY
     corrects: bool = False
     """Whether late pairs are corrected; otherwise they are a side output."""
-    correlates: bool = False
-    """Whether corrections record the correlation of values and delays."""
     upstreams: int = 0
     """Number of operators upstream; if > 0, a task gets the arrivals of all (``Rule.receive``)."""
     times_arrivals: bool = False
     """Whether the watermarks from upstream depend on arrival times."""
     value: str | None = VALUE
     """The column of the history with the values; with None every arrival has the value 1."""
-
-    @property
-    def reads_arrival_us(self) -> bool:
-        """Whether anything depends on the arrival times."""
-        return self.max_future_us is not None or self.times_arrivals
 
 
 @lru_cache

@@ -5,8 +5,8 @@ Rules of this file:
 * A file never changes, so its footer is read once.
 * A piece holds the valid rows of a row group, or of a million of its rows: rows with a NULL and
   rows that the stream rejects are left out.
-* The rows of a piece lie by *cell*: one place, and one span of time between two windows whose
-  correlation is recorded. Within a cell they keep their order.
+* The rows of a piece lie by *cell*: one place, and one span of time, about as long as a window.
+  Within a cell they keep their order.
 """
 
 from collections import OrderedDict
@@ -140,7 +140,7 @@ class PieceReader(NamedTuple):
         place, places = self._places(table)
         names = [name for name in table.column_names if name in COLUMNS and name != "key"]
         rows = to_rows(place, {name: table.column(name).to_numpy() for name in names})
-        bad = reject(settings, rows) > 0
+        bad = reject(rows) > 0
         if bad.any():
             rows = rows.take(~bad)
         span = rows.event_time_us // span_us(settings)
@@ -196,5 +196,5 @@ class PieceCache:
 
 
 def span_us(settings: WindowSettings) -> int:
-    """Return the time (us) from the start of one recorded window to that of the next."""
+    """Return the length (us) of a span of time: a multiple of the slide, and at least a window."""
     return -(-settings.size_us // settings.slide_us) * settings.slide_us

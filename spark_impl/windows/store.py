@@ -42,14 +42,6 @@ _PROGRESS: Columns = {
 }
 _CORRECTION: Mapping[str, Columns] = {
     "revision": {**WINDOW, "revision": _INT, "value": _FLOAT, "n": _INT},
-    "correlation": {
-        **WINDOW,
-        "revision": _INT,
-        "n": _INT,
-        "cross": _INT,
-        "delay_spread": _INT,
-        "value_spread": _INT,
-    },
     "correction": {
         "reason": _TEXT,
         "pairs": _INT,

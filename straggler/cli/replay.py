@@ -58,7 +58,8 @@ def run(args: Arguments) -> int:
         return run_job(args, record)
     found = Counterexample.of(args.file, record)
     tried = find_room(found.room)
-    scope = Scope.of(tried, found.kinds, found.level)
+    kinds = [each for each in found.kinds if each not in tried.gone]
+    scope = Scope.of(tried, kinds, found.level)
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system
     if name != SPARK:

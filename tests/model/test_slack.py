@@ -1,24 +1,16 @@
 """One task of room ``slack`` and its laws, with numbers worked out by hand."""
 
 from collections.abc import Iterable
-from math import sqrt
-from random import Random
-from statistics import mean, variance
 
 import pytest
 
 from model.slack import run
-from model.slack.assumption import (
-    scores_of,
-    status_of,
-)
 from model.slack.machine import Task
 from model.slack.rules import Coverage, Factor, law, slack_us
 from model.vocabulary import Event, SlackConfig, Step, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import (
     Correction,
-    Correlation,
     Final,
     Late,
     Result,
@@ -147,31 +139,3 @@ def test_slack_is_a_share_of_the_largest_delay() -> None:
     assert slack_us(controlled("max"), 1.0, 7) == 7
     assert slack_us(controlled("fixed", fixed_slack_us=9), 1.0, 7) == 9
     assert slack_us(controlled("fixed", fixed_slack_us=9, max_slack_us=4), 1.0, 7) == 4
-
-
-# ------------------------------------------------------------------------------ delay against value
-
-
-T_19 = 3.8834
-"""The 0.9995 quantile of Student's t with 19 degrees of freedom, from a printed table."""
-
-
-def correlated(number: int, cross: int, spread: int = 100, revision: int = 1) -> Correlation:
-    return Correlation(0, number * 10, "a", 0, revision, 9, cross, spread, spread)
-
-
-def test_scores_of_a_window_by_hand() -> None:
-    # Delays 0, 3, 1, 0 and values 1, 4, 2, 2.
-    scores = scores_of(stream_of((15, 1.0), (12, 4.0), (14, 2.0), (16, 2.0)))
-    # x = -2, 3, 1, -2 and y = -3, 3, 0, 0.
-    assert scores == (4, 15, 18, 18)
-
-
-def test_the_interval_is_that_of_the_mean_over_windows() -> None:
-    crosses = [Random(1).randrange(-9, 30) for _ in range(20)]
-    found = status_of(correlated(number, cross) for number, cross in enumerate(crosses))
-    assert found.rho == pytest.approx(mean(crosses) / 100)
-    reach = T_19 * sqrt(20 * variance(crosses)) / (20 * 100)
-    assert (found.low, found.high) == pytest.approx(
-        (mean(crosses) / 100 - reach, mean(crosses) / 100 + reach), rel=1e-4
-    )

@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.slack.assumption import scored
 from model.vocabulary import Event, SlackConfig, Step, Trace, Workload
 from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import (
     Cleared,
     Correction,
-    Correlation,
     Final,
     Late,
     Result,
@@ -137,12 +135,10 @@ def test_triggers_are_strict() -> None:
 
 def test_a_correction_writes_every_window_then_clears_its_pairs() -> None:
     kept = store()
-    steps = carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG)))
+    steps = carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush"))
     expected: list[Step] = [
         Revision(0, 5, "a", 3, 1, 7.0, 3),
         Revision(0, 10, "a", 3, 1, 3.0, 2),
-        # No delay between tuples at 12 and 14: [5, 15) is left out, its index is odd.
-        Correlation(0, 10, "a", 3, 1, 2, 0, 0, 2),
         Correction(0, 3, "flush", 2, 2),
         Cleared(0, 5, "a", 1, 3),
         Cleared(0, 10, "a", 1, 3),

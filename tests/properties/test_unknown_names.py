@@ -21,7 +21,6 @@ from properties.oracles import promises
 from spark_impl.grouping import router
 from spark_impl.script import arithmetic
 from spark_impl.slack import control_laws, requirement
-from spark_impl.slack.query import assumption
 from spark_impl.windows import panes
 
 NEW = "newest"
@@ -49,7 +48,6 @@ PARTS: Mapping[str, Callable[[], object]] = {
     "answers of Spark": lambda: panes._combine(AGGREGATE, ONE * 0, ONE_VALUE, 1),
     "coverage in the model": lambda: requirement_of(AGGREGATE),
     "coverage in Spark": lambda: requirement.required_tuples(AGGREGATE, ONE, ONE_VALUE),
-    "assumptions of Spark": lambda: assumption(AGGREGATE),
     "answers of the oracle": lambda: promises.aggregate_of(OF_ORACLE, {1: 1.0}),
     "scripts of the model": lambda: Values([1.0]).aggregate(NEW, 0, 1),
     "scripts of Spark": lambda: arithmetic.aggregate(NEW, NUMBERS),

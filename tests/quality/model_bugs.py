@@ -19,8 +19,8 @@ from model.vocabulary import Step, Trace
 from model.vocabulary.grouping import Route
 from model.vocabulary.script.config import Hosted
 from model.vocabulary.script.placement import hosted_sensors
-from model.vocabulary.windows import Cleared, Revision
-from model.windows import correction, state
+from model.vocabulary.windows import Cleared
+from model.windows import correction
 from model.windows import rules as windows
 from model.windows.machine import WindowTask
 from tests.quality.planting import Planted
@@ -40,19 +40,7 @@ def _without_first(word: type) -> Any:
     return instead
 
 
-def _later_revisions(right: Any, *given: Any) -> list[Step]:
-    return [
-        each._replace(revision=each.revision + 1) if isinstance(each, Revision) else each
-        for each in right(*given)
-    ]
-
-
 UNCLEARED = Planted(correction._clear, _without_first(Cleared))
-LATER_REVISIONS = Planted(correction._write, _later_revisions)
-STALE_FINALS = Planted(
-    state.Store.final,
-    lambda right, self: [each._replace(revision=each.revision - 1) for each in right(self)],
-)
 EARLY = Planted(windows.first_open, lambda right, spec, wm_us: right(spec, wm_us) + 1)
 OTHER_WAY = Planted(
     rules.conformal_step,
@@ -97,8 +85,6 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         "nothing owed after the flush": UNCLEARED,
         "wrong answers are pending": "closed_by_state",
         "each pair once": "counts_twice",
-        "one writer": LATER_REVISIONS,
-        "final answers are the latest": STALE_FINALS,
         "exact means all rows": "rejected_rows_do_not_matter",
         "corrections do not wait": "gamma_only",
         "slack within 0 and the largest delay": "slack_winds_up",
@@ -117,8 +103,6 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
     "watermark": {
         "the wait is monotone in the disorder": "literal",
         "each pair once": "mixed_tuple_lost",
-        "one writer": LATER_REVISIONS,
-        "final answers are the latest": STALE_FINALS,
         "exact means all rows": "rejected_rows_do_not_matter",
         "eventual exactness": "ignores_flushes",
         "nothing owed after the flush": UNCLEARED,

@@ -58,10 +58,10 @@ def test_a_moment_is_the_tenth_of_a_run_that_ends_there() -> None:
     assert columns_at(series, 0.5)["seen"] is None
 
 
-@pytest.mark.parametrize("room", ["slack", "join", "grouping"])
+@pytest.mark.parametrize("room", ["join", "grouping"])
 def test_several_moments_of_a_run_are_those_that_one_alone_gives(room: str) -> None:
     known = measurable(room, "moments")
-    settings = {"slack": {"messages": "300"}, "join": CHAIN, "grouping": {"tuples": "2000"}}[room]
+    settings = {"join": CHAIN, "grouping": {"tuples": "2000"}}[room]
     several = known.fans["at"](settings, 1, ["0.5", "1"])
     assert several == [known.measure({**settings, "at": at}, 1) for at in ("0.5", "1")]
     assert several[0] != several[1]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import stable_hash
-from model.vocabulary.windows import REASON_FUTURE
 from spark_impl.runtime.cell_arrays import shown
+from spark_impl.runtime.columns import REASON_FUTURE
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
 from tests.harness.drivers import counts_of

@@ -23,7 +23,7 @@ from spark_impl.runtime.storage import InputProblem
 from spark_impl.watermark import WatermarkQuery
 
 COLUMNS = "device string, at string, watts string, celsius string"
-ANSWER = ("value", "n", "revision", "n_rcv", "coverage", "state", "assumption_status")
+ANSWER = ("value", "n", "revision", "n_rcv", "coverage", "state")
 FIRST = ["a,3,1,20", "a,12,x,21", "b,1,4,", "b,2,NaN,7", "a,31,2,19"]
 SECOND = ["a,4,8,30", ",4,8,30", "b,5,,5", "a,14,8,x"]
 

@@ -13,14 +13,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import SlackConfig, WatermarkConfig, task_of
-from model.vocabulary.settings import PlainData
 from spark_impl import watermark
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.runtime.stores import Draft
-from spark_impl.runtime.tables import TableWriter
-from spark_impl.slack import QueryProblem, SlackQuery, assumption_status, corrections, results
-from spark_impl.slack.query import assumption
+from spark_impl.slack import QueryProblem, SlackQuery, corrections, results
 from spark_impl.watermark import WatermarkQuery, late, progress
 from spark_impl.windows import answers as answers_module
 from spark_impl.windows import history as windows_history
@@ -81,11 +77,6 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     late = dict.fromkeys((35,), (32.0, 1, 1, 0.0, "exact"))
     after = answers(spark, tmp_path / "s")
     assert after == {**exact, **late, 40: (32.0, 1, 0, 1.0, "exact")}
-    row = results(spark, tmp_path / "s").first()
-    assert row is not None
-    assert row.assumption == "no (eps, delta) promise"
-    assert row.assumption_status is None
-    assert assumption_status(spark, tmp_path / "s").status == "untested"
     (spent, _) = corrections(spark, tmp_path / "s").orderBy("batch").collect()
     assert (spent.reason, spent.pairs, spent.rows_needed, spent.rows_read) == ("flush", 4, 3, 5)
 
@@ -101,59 +92,6 @@ def test_corrections_on_workers_are_those_on_the_driver(
         (26.0, 3, 1),
         (16.0, 1, 1),
     ]
-
-
-def test_status_rests_on_the_latest_revisions(spark: SparkSession, tmp_path: Path) -> None:
-    config = SlackConfig(size_us=10, slide_us=10)
-    query = SlackQuery(spark, config, history(tmp_path / "h", FIRST), tmp_path / "s")
-    schema = query.store.kinds["correlation"]
-
-    def record(batch: int, revision: int, cross: int) -> None:
-        same = {"task": 0, "key": "a", "revision": revision, "n": 9, "cross": cross}
-        spreads = {"delay_spread": 100, "value_spread": 400}
-        rows = [{**same, **spreads, "start_us": 10 * i} for i in range(25)]
-        draft = Draft(query.store, TableWriter(query.store.root), batch)
-        draft.write("correlation", pa.Table.from_pylist(rows, schema))
-        draft.commit()
-
-    query.run_available()
-    assert [row.assumption_status for row in results(spark, tmp_path / "s").collect()] == [
-        "untested"
-    ] * 2
-    record(1, 1, 20)
-    found = assumption_status(spark, tmp_path / "s")
-    assert (found.status, found.windows) == ("contradicted", 25)
-    assert found[2:] == pytest.approx((0.1, 0.1, 0.1))
-    record(2, 2, 0)
-    assert assumption_status(spark, tmp_path / "s") == ("not contradicted", 25, 0.0, 0.0, 0.0)
-
-
-INDEPENDENT = "values exchangeable and independent of delay"
-NEARLY_NORMAL = "values exchangeable and independent of delay, missing sum nearly normal"
-NOT_OF_THE_VALUE = "none for the coverage; it says nothing about the error of the value"
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({}, NEARLY_NORMAL),
-        ({"aggregate": "avg"}, NEARLY_NORMAL),
-        ({"method": "rigorous"}, INDEPENDENT),
-        ({"aggregate": "avg", "method": "rigorous"}, INDEPENDENT),
-        ({"aggregate": "median"}, INDEPENDENT),
-        ({"aggregate": "quantile", "q": 0.9}, INDEPENDENT),
-        ({"aggregate": "count"}, "none"),
-        ({"sampling": "adversarial"}, "none"),
-        ({"aggregate": "median", "sampling": "adversarial"}, "none"),
-        ({"aggregate": "min", "lambda_thr": 0.9}, NOT_OF_THE_VALUE),
-        ({"control": "pd"}, "no (eps, delta) promise: only the mean of the coverage is steered"),
-        ({"control": "max", "sampling": "adversarial"}, "no (eps, delta) promise"),
-    ],
-)
-def test_assumption_names_what_first_answers_rest_on(
-    settings: dict[str, PlainData], text: str
-) -> None:
-    assert assumption(SlackConfig(size_us=10, slide_us=5, **settings)) == text
 
 
 def session_settings(spark: SparkSession) -> dict[str, str]:

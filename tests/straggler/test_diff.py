@@ -129,7 +129,7 @@ def test_without_the_cases_that_matter_nothing_is_determined(
 @pytest.mark.parametrize(
     ("room", "system", "sentence", "arrivals"),
     [
-        ("slack", "model.slack.variants:lost_update", "one writer", 3),
+        ("slack", "model.slack.variants:lost_update", "each pair once: Not every tuple", 3),
         ("slack", f"{OWN}:forgets_late", "the system differs from the simulation: ", 3),
         ("slack", f"{OWN}:raises", "the system raised RuntimeError: no more disk", 1),
         ("watermark", "model.watermark.variants:literal", "differs from the simulation: ", 9),

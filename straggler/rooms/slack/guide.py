@@ -19,10 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.slack.assumption import status_of
 from model.slack.requirement import WindowFacts, requirement_of
-from model.vocabulary import SlackConfig, Trace
-from model.vocabulary.windows import Correlation, Result
+from model.vocabulary import SlackConfig
+from model.vocabulary.windows import Result
 from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
@@ -44,19 +43,14 @@ SEED = 0
 
 TOTALS = (20, 100, 1_000, 10_000)
 REQUIRED_QUERY = SlackConfig(1, 1, q=0.9)
-ADVERSARIAL: Mapping[str, object] = {"sampling": "adversarial"}
 REQUIRED_CASES: Mapping[str, Mapping[str, object]] = {
     "`count`": {"aggregate": "count"},
     "`sum`, `normal`": {},
     "`sum`, `rigorous`": {"method": "rigorous"},
-    "`sum`, `adversarial`": ADVERSARIAL,
     "`avg`, `normal`": {"aggregate": "avg"},
     "`avg`, `rigorous`": {"aggregate": "avg", "method": "rigorous"},
-    "`avg`, `adversarial`": {"aggregate": "avg", **ADVERSARIAL},
     "`median`": {"aggregate": "median"},
-    "`median`, `adversarial`": {"aggregate": "median", **ADVERSARIAL},
     "`quantile`, q = 0.9": {"aggregate": "quantile"},
-    "`quantile`, q = 0.9, `adversarial`": {"aggregate": "quantile", **ADVERSARIAL},
 }
 REQUIRED_HEADER = {"what": "", "N = 20": ".1f", "100": ".1f", "1,000": ".1f", "10,000": ".1f"}
 """Columns with their formats."""
@@ -158,14 +152,12 @@ SETTINGS: Mapping[str, dict[str, object]] = {
     "control = pd": {"control": "pd"},
 }
 ASSUMPTIONS: Mapping[str, dict[str, object]] = {
-    f"{aggregate}, W = {hours} h{', adversarial' * (sampling == 'adversarial')}": {
+    f"{aggregate}, W = {hours} h": {
         "aggregate": aggregate,
         "size_us": hours * HOUR_US,
         "feedback_us": None,
-        "sampling": sampling,
     }
     for aggregate, hours in (("sum", 6), ("sum", 24), ("avg", 24), ("median", 24))
-    for sampling in ("exchangeable", "adversarial")
 }
 
 
@@ -183,7 +175,6 @@ class FlightsRow(NamedTuple):
     """Mean number of tuples in open windows, over the whole run."""
     rows_read: int
     """Rows of history that corrections read, over the whole run."""
-    assumption: str
 
 
 def flights_row(setting: str, config: SlackConfig, plan: Plan) -> FlightsRow:
@@ -205,17 +196,7 @@ def flights_row(setting: str, config: SlackConfig, plan: Plan) -> FlightsRow:
         float((errors >= config.eps).mean()),
         float(run.summary["mean_buffered"]),
         int(run.summary["history_rows_read"]),
-        _assumption(config, run.trace),
     )
-
-
-def _assumption(config: SlackConfig, trace: Trace) -> str:
-    """Return the status of the assumption, if the promise rests on one."""
-    if config.aggregate == "count" or config.sampling == "adversarial":
-        return "none is made"
-    found = status_of(trace.of(Correlation))
-    rho = "" if found.rho is None else f" (rho {found.rho:.2f}, {found.windows} windows)"
-    return found.status + rho
 
 
 def flights_rows(cases: Mapping[str, dict[str, object]]) -> Iterator[FlightsRow]:
@@ -232,7 +213,6 @@ FLIGHTS_HEADER = {
     "wrong": ".3f",
     "buffered": ".0f",
     "rows read": ",d",
-    "assumption": "",
 }
 """Columns with their formats."""
 

@@ -6,30 +6,26 @@ from functools import partial
 import straggler
 from model.checking.claims import Outcome, Verdict
 from model.slack import make_system
-from model.slack.assumption import ENOUGH_WINDOWS, UNTESTED, Assumption, status_of
 from model.slack.claims import judge
 from model.slack.evidence import IDENTITY
 from model.slack.scopes import SCOPES, explore
 from model.slack.variants import VARIANTS
-from model.vocabulary import SlackConfig, Trace
-from model.vocabulary.slack import WORDS, Judged, Progress
-from model.vocabulary.windows import ANSWERS, Correction, Correlation, Final, Late, Rejected, Result
+from model.vocabulary import SlackConfig
+from model.vocabulary.slack import GONE, WORDS, Judged, Progress
+from model.vocabulary.windows import ANSWERS, Correction, Final, Late, Rejected, Result
 from sim.slack import from_settings
 from sim.slack.room import TIMED_ROOM
 from sim.slack.settings import SETTINGS
 from straggler.errors import counted
-from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room
+from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from straggler.rooms.slack import queries
 from straggler.rooms.slack.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
-from straggler.rooms.windows.cases import PREDICTOR, Agreement, cases
+from straggler.rooms.windows.cases import Agreement, cases
 from straggler.rooms.windows.limits import refuse_settings, refuse_workload
 from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
 
 GUARD = "something was late"
-ASSUMPTION = "values exchangeable and independent of delay"
-"""The assumption behind (eps, delta). With method ``normal`` the promise also assumes that missing
-sums are nearly normal, which is not tested."""
 
 
 def figures(seen: JudgedCase) -> Figures:
@@ -76,37 +72,6 @@ def guard(case: Case, figures: Figures) -> Verdict:
     return judge_guard(GUARD, case, lacking, occurred)
 
 
-# ------------------------------------------------------------------------------- the assumption
-
-
-def remarks(case: Case, trace: Trace) -> tuple[Remark, ...]:
-    """Return the status of the assumption, if the first answers of the query rest on it."""
-    config = SlackConfig.from_json(case.workload.config)
-    if not rests_on_assumption(config):
-        return ()
-    try:
-        status = status_of(trace.of(Correlation))
-    except (ArithmeticError, TypeError, ValueError):  # no figures that correlations can have
-        status = Assumption(UNTESTED, None, None, None, 0)
-    data = {"assumption": ASSUMPTION, **status._asdict()}
-    return (Remark("assumption", f"{ASSUMPTION}: {describe_status(status)}", data),)
-
-
-def rests_on_assumption(config: SlackConfig) -> bool:
-    """Return whether (eps, delta) is promised under an assumption (docs/slack.md, section 7)."""
-    is_promised = config.control == "conformal" and config.lambda_thr is None
-    return is_promised and config.sampling == "exchangeable" and config.aggregate != "count"
-
-
-def describe_status(status: Assumption) -> str:
-    """Return the status with its figures, as a phrase."""
-    windows = counted(status.windows, "window")
-    if status.status == UNTESTED:
-        return f"{status.status}, {windows} where {ENOUGH_WINDOWS} are needed"
-    interval = f"99.9%: {status.low:+.2f}..{status.high:+.2f}"
-    return f"{status.status}, rho {status.rho:+.2f} ({interval}), {windows}"
-
-
 EXPLORER = Explorer(
     scopes=tuple(SCOPES),
     everyday=("conformal", "pd", "small", "redelivery"),
@@ -144,11 +109,10 @@ ROOM = Room(
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    remarks=lambda seen: remarks(seen.case, seen.observed),
     explorer=EXPLORER,
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     timed=TIMED_ROOM,
-    predictor=PREDICTOR,
     example=EXAMPLE,
     errata=ERRATA,
+    gone=GONE,
 )
