@@ -28,7 +28,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         # how Java starts, what a wheel contains, how fast a machine is
         "spark_impl/class_archive.py",
         "spark_impl/runtime/packages.py",
-        "spark_impl/join/*_probe.py",
         # experiments, their figures and pages
         "sim/report/*",
         "sim/sweep/*",
@@ -40,8 +39,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "sim/*/words.py",
         "sim/*figures.py",
         "sim/scenarios.py",
-        "sim/calibration.py",
-        "sim/join/planning.py",
     ),
     VERDICTS: ("model/checking/*", "model/*/*claims.py", "model/*/evidence.py"),
     RUNS: ("sim/*",),
