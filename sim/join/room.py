@@ -14,7 +14,6 @@ from model.vocabulary.join import STREAMS, Decision, Match, Rejected
 from sim.join.cluster import ChainCluster
 from sim.join.figures import FinishedRun, series_of, summary_of, traffic_of
 from sim.join.live_chain import LiveChain
-from sim.join.load import Concluded
 from sim.join.machine import MachineOf
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.plan import Plan
@@ -40,8 +39,6 @@ class ChainRun(TimedRun):
     """Traffic of the chain, for the formula of docs/join.md, section 8."""
     lag_us: float
     """Time from the last arrival until the chain was done with all of them."""
-    concluded: tuple[Concluded, ...]
-    """Epochs of a chain that follows the time in which its workers are busy."""
 
 
 @uncollected()
@@ -74,7 +71,6 @@ def simulate(
         tuning.control.rule,
         traffic_of(finished),
         finished.lag_us,
-        tuple(cluster.load.concluded),
     )
     cluster.close()
     return found
@@ -99,7 +95,7 @@ def _decisions(cluster: ChainCluster) -> tuple[Decision, ...]:
     longer among the arrivals.
     """
     config, workers = cluster.config, sorted(cluster.workers_of.items())
-    if config.decisions or not cluster.tuning.control.resizes:
+    if config.decisions or not cluster.tuning.control.scale:
         return config.decisions
     before = [config.workers, *(count for _, count in workers)]
     return tuple(

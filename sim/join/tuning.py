@@ -16,7 +16,6 @@ from model.vocabulary.join_load import (
     Capacity,
     Least,
     Limits,
-    LoadRules,
     Margin,
     Most,
     Shed,
@@ -29,7 +28,6 @@ from sim.kernel.plain import plain
 
 LIMITS = Limits()
 plain(Limits)
-plain(LoadRules)
 
 
 @plain
@@ -89,14 +87,6 @@ class Control(Settings):
     ] = False
     every_us: int = 1_000_000
     """Time from one decision to the next."""
-    rules: LoadRules | None = None
-    """Rules of a chain that decides after every epoch by the time that its workers were busy, as on
-    Spark (section 14); all other rules but ``every_us`` are those of the default then."""
-
-    @property
-    def resizes(self) -> bool:
-        """Whether the load decides on the number of workers."""
-        return self.scale or self.rules is not None
 
     @property
     def rule(self) -> Rule:
@@ -109,8 +99,6 @@ class Control(Settings):
         require(self.every_us > 0, "every_us", self.every_us, "above 0")
         require_in_order(self.least, self.most, self.base, self.limits.tau2)
         require(self.scale or not self.live, "live", "yes", "no unless scale is yes")
-        is_alone = self.rules is None or not (self.scale or self.shed != "no")
-        require(is_alone, "rules", self.rules, "none if scale or shed is given")
 
 
 UNCONTROLLED = Control()
