@@ -11,7 +11,7 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -29,7 +29,6 @@ from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, REASON_SHED, Match, Quiet, Rejected
 
 WRONG = "no pair that is no result"
-IN_TIME = "no pair before its tuples"
 REJECTIONS = "rejected is what watermark and decisions say"
 
 # ------------------------------------------------------------------------------------- evidence
@@ -133,20 +132,6 @@ def _describe_tuple(name: str, source_id: int, tuples: Iterable[Event]) -> str:
     return f"{name} #{source_id} ({parts})"
 
 
-def _against_in_time(seen: Evidence) -> Iterator[str]:
-    """Yield matches in an epoch before the admission of both tuples, or after the last one."""
-    r_epoch, s_epoch = seen.epochs
-    last = sum(1 for _ in seen.workload.batches()) - (not seen.workload.flush)
-    for match in seen.trace.of(Match):
-        if match.r_id in r_epoch and match.s_id in s_epoch:
-            first = max(r_epoch[match.r_id], s_epoch[match.s_id])
-            if not first <= match.batch <= last:
-                yield (
-                    f"r #{match.r_id} with s #{match.s_id} was found in epoch {match.batch}; "
-                    f"epochs {first} to {last} are possible."
-                )
-
-
 def _against_rejections(seen: Evidence) -> list[str]:
     expected, found = Counter(seen.admitted.rejected), Counter(seen.trace.of(Rejected))
     missing, extra = expected - found, found - expected
@@ -209,7 +194,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         Claim(TWICE, "results", _against_twice, **_OF_MATCHES),
         Claim(LOST, "results", _against_lost, lambda seen: seen.workload.flush, **_OF_MATCHES),
         Claim(WRONG, "results", _against_wrong, **_OF_MATCHES),
-        Claim(IN_TIME, "results across epochs", _against_in_time, needs=((Match,),)),
         Claim(
             REJECTIONS,
             "rejected arrivals",
