@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from model.join.control import decision_at, draw
-from model.join.silence import AT_FIRST, Progress, begin_epoch
+from model.join.state import other
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import (
+    NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
     REASON_SHED,
@@ -67,6 +68,45 @@ def holds(predicate: Predicate, r: Event, s: Event) -> bool:
         case Ineq(left, op, right):
             return _OPERATORS[op](getattr(r, left), getattr(s, right))
     assert_never(predicate)
+
+
+# --------------------------------------------------------------------------------- silent streams
+
+
+class Progress(NamedTuple):
+    """Progress of one stream, as far as silence is concerned."""
+
+    latest_us: int | None = None
+    """Largest admitted event time; ``None`` before the first admission."""
+    showed_life: bool = False
+    """Whether an arrival was accepted since the epoch began."""
+    mark_us: int | None = None
+    """Largest event time of the other stream when this one last showed life."""
+    floor_us: int = NO_WATERMARK_US
+    """Least watermark that silence allows."""
+
+
+AT_FIRST: Mapping[str, Progress] = dict.fromkeys(STREAMS, Progress())
+
+
+def begin_epoch(config: JoinConfig, before: Mapping[str, Progress]) -> dict[str, Progress]:
+    """Return the progress of both streams at the beginning of the next epoch."""
+    found = {}
+    for stream in STREAMS:
+        own, other_us = before[stream], before[other(stream)].latest_us
+        if own.showed_life or own.mark_us is None:
+            own = own._replace(showed_life=False, mark_us=other_us)
+        found[stream] = own._replace(floor_us=_floor_us(config, own, other_us))
+    return found
+
+
+def _floor_us(config: JoinConfig, own: Progress, other_us: int | None) -> int:
+    idle_after_us, lateness_us = config.idle_after_us, config.lateness_us
+    if idle_after_us is None or lateness_us is None or own.mark_us is None or other_us is None:
+        return own.floor_us
+    if other_us - own.mark_us <= idle_after_us:
+        return own.floor_us
+    return max(own.floor_us, other_us - lateness_us - idle_after_us)
 
 
 # ------------------------------------------------------------------------------------- admission

@@ -20,7 +20,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     REST: (
         # planted bugs, and small worlds of the explorer
         "model/*/variants.py",
-        "model/join/mistakes.py",
         "model/*/scopes.py",
         # sentences
         "model/vocabulary/script/problems.py",
