@@ -20,10 +20,9 @@ from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.settings import require
 from sim.join.intake import Intake
 from sim.join.line import ChainTask, Line
-from sim.join.live_chain import LiveChain
+from sim.join.live_chain import LiveChain, RightEnd
 from sim.join.load import LoadControl, Shedding
 from sim.join.machine import ChainMachine, FoundPairs
-from sim.join.right_end import RightEnd
 from sim.join.tuning import ChainTuning
 from sim.kernel.distributions import Uniform, iterate_samples
 from sim.kernel.link import AnyLink
