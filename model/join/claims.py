@@ -21,7 +21,7 @@ from model.checking.accounts import Accounts, row_cases, row_claim, settle
 from model.checking.claims import COMPLETE, SHOWN, Claim, ClaimSet, Judgement, Recording
 from model.join import accounts
 from model.join.control import decision_at
-from model.join.oracle import Admission, QueryPair, admission, quick_matches
+from model.join.oracle import Admission, QueryPair, admission, matches
 from model.join.replay import CLAIM as CONFORMS
 from model.join.replay import validate_recording
 from model.join.state_claims import LOST, TWICE
@@ -81,10 +81,10 @@ def evidence_of(workload: Workload, trace: Trace, counts_pairs: bool) -> Evidenc
     """
     config = JoinConfig.from_json(workload.config)
     admitted = admission(workload)
-    results = quick_matches(config, admitted)
+    results = matches(config, admitted)
     forbidden = set[QueryPair]()
     if config.epochs:
-        forbidden = quick_matches(replace(config, epochs=()), admitted) - results
+        forbidden = matches(replace(config, epochs=()), admitted) - results
     return Evidence(workload, config, admitted, results, forbidden, trace, counts_pairs)
 
 
@@ -226,8 +226,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         **row_cases(lambda seen: seen.accounts, *accounts.PLACES),
     },
 )
-
-over_all = CLAIMS.over_all
 
 
 def judge(

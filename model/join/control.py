@@ -133,11 +133,6 @@ def block_size(utilisation: float, capacity: int, workers: int, tau1: float, lar
     return max(1, min(allowed, largest))
 
 
-def fullest(mean: float, zeta: int, capacity: int, workers: int) -> float:
-    """Return the utilisation of the fullest worker if neighbours hold at most zeta tuples less."""
-    return mean + zeta * (workers - 1) / (2 * capacity)
-
-
 # ------------------------------------------------------------------------------------- bandwidth
 
 

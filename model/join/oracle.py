@@ -4,13 +4,13 @@ Source: docs/join.md, sections 1, 2, 10 and 14.
 
 Rules of this file:
 
-* ``matches`` is a nested loop: slow, but obvious at a glance. ``quick_matches`` returns the same
-  by indexes, for large inputs; tests compare the two. Claims and ``oracle_join`` call the latter.
+* ``queries_of`` decides about a pair. ``matches`` asks it about the pairs that some query may have;
+  ``properties/oracles/join.py``, a nested loop of its own, asks about all.
 """
 
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from math import inf, isfinite
 from operator import attrgetter
@@ -275,21 +275,7 @@ def asks_about(config: JoinConfig, query: str, epochs: Iterable[int]) -> bool:
 
 
 def matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
-    """Return every result: for all r, for all s."""
-    every_r, every_s = range(len(admitted.r.tuples)), range(len(admitted.s.tuples))
-    return {found for r in every_r for found in _with(config, admitted, r, every_s)}
-
-
-def _with(
-    config: JoinConfig, admitted: Admission, r: int, s_ranks: Iterable[int]
-) -> Iterator[QueryPair]:
-    for s in s_ranks:
-        for query in queries_of(config, admitted, r, s):
-            yield query, admitted.r.tuples[r].source_id, admitted.s.tuples[s].source_id
-
-
-def quick_matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
-    """Return every result, like :func:`matches`, and try only pairs that all queries allow.
+    """Return every result: for all r, for all s that some query may allow.
 
     If all queries need equal keys, these are pairs with equal keys. If all need values within some
     distance, these are pairs within the largest distance. All are within the window.
@@ -304,8 +290,9 @@ def quick_matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
     found: set[QueryPair] = set()
     for r, event in enumerate(admitted.r.tuples):
         near = columns.get(event.key if by_key else "")
-        if near is not None:
-            found.update(_with(config, admitted, r, near.ranks_about(event, config, distance)))
+        for s in [] if near is None else near.ranks_about(event, config, distance):
+            for query in queries_of(config, admitted, r, s):
+                found.add((query, event.source_id, s_tuples[s].source_id))
     return found
 
 
@@ -357,8 +344,7 @@ def oracle_join(workload: Workload) -> Trace:
         for each in (admitted.r, admitted.s)
     )
     found = (
-        Match(query, r, s, max(r_epoch[r], s_epoch[s]))
-        for query, r, s in quick_matches(config, admitted)
+        Match(query, r, s, max(r_epoch[r], s_epoch[s])) for query, r, s in matches(config, admitted)
     )
     return Trace("oracle", [*found, *admitted.rejected])
 
