@@ -147,11 +147,10 @@ class Traffic:
     header_bytes: float
     headers: int = 2
     """Headers for a block and hop: the block's own and the acknowledgement's."""
-    out_bytes_per_s: float = 0.0
 
     def least(self) -> float:
         """Return the bytes/s without headers."""
-        return self.tuples_per_s * (self.workers - 1) * self.tuple_bytes + self.out_bytes_per_s
+        return self.tuples_per_s * (self.workers - 1) * self.tuple_bytes
 
     def bytes_per_s(self, mean_block: float) -> float:
         """Return the bytes/s with blocks of this mean size."""
