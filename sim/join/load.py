@@ -10,6 +10,7 @@ from model.join.control import Watch, block_size, decision_at, share_to_shed, wa
 from model.join.load_claims import Moment
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US
+from model.vocabulary.join_load import SHEDDING
 from model.vocabulary.settings import require
 from sim.join.machine import ChainMachine
 from sim.join.tuning import Control
@@ -122,7 +123,8 @@ class LoadControl:
         self.samples.append(Sample(now_us, moment, sum(held), waiting, self._block_size, known_us))
 
     def _set_share(self) -> None:
-        rule, did = self._control.rule, self._shedding.share > 0
+        control, did = self._control, self._shedding.share > 0
+        tau1, power = control.limits.tau1, SHEDDING[control.shed]
         self._shedding.share = share_to_shed(
-            did, self._smoothed, rule.limits.tau1, rule.base, rule.power, rule.margin
+            did, self._smoothed, tau1, control.base, power, control.margin
         )

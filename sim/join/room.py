@@ -8,9 +8,10 @@ from functools import partial
 import numpy as np
 
 from model.join.control import Traffic
-from model.join.load_claims import Moment, Rule
+from model.join.load_claims import Moment
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import STREAMS, Decision, Match, Rejected
+from model.vocabulary.join_load import LoadRules
 from sim.join.cluster import ChainCluster
 from sim.join.figures import FinishedRun, series_of, summary_of, traffic_of
 from sim.join.live_chain import LiveChain
@@ -33,8 +34,8 @@ class ChainRun(TimedRun):
 
     moments: tuple[Moment, ...]
     """Samples of the load, for the claims of ``model.join.load_claims``."""
-    rule: Rule
-    """Rule by which the load was controlled."""
+    rules: LoadRules
+    """Rules by which the load was controlled."""
     traffic: Traffic
     """Traffic of the chain, for the formula of docs/join.md, section 8."""
     lag_us: float
@@ -68,7 +69,7 @@ def simulate(
         series_of(finished),
         {**head, **summary_of(finished)},
         tuple([sample.moment for sample in cluster.load.samples]),
-        tuning.control.rule,
+        tuning.control.rules,
         traffic_of(finished),
         finished.lag_us,
     )

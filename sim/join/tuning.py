@@ -3,19 +3,18 @@
 Source: docs/join.md, sections 5, 7 and 8.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import exp
 from typing import Annotated
 
-from model.join.load_claims import Rule
 from model.vocabulary.join_load import (
     MOST,
-    SHEDDING,
     Base,
     Blocks,
     Capacity,
     Least,
     Limits,
+    LoadRules,
     Margin,
     Most,
     Shed,
@@ -89,11 +88,11 @@ class Control(Settings):
     """Time from one decision to the next."""
 
     @property
-    def rule(self) -> Rule:
-        """Rule of control, for the claims about load."""
-        power = SHEDDING[self.shed]
-        range_of_workers = self.least, self.most
-        return Rule(self.limits, self.capacity, self.base, power, self.margin, range_of_workers)
+    def rules(self) -> LoadRules:
+        """Rules of a chain that decides in the same way, for the claims about load."""
+        limits = (getattr(self.limits, each.name) for each in fields(Limits))
+        chosen = self.capacity, self.blocks, self.shed, self.base, self.margin, self.smoothing
+        return LoadRules(*limits, self.least, self.most, *chosen)
 
     def _check_together(self) -> None:
         require(self.every_us > 0, "every_us", self.every_us, "above 0")
