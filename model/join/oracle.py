@@ -6,6 +6,8 @@ Rules of this file:
 
 * ``queries_of`` decides about a pair. ``matches`` asks it about the pairs that some query may have;
   ``properties/oracles/join.py``, a nested loop of its own, asks about all.
+* The floor of a silent stream follows from what both streams have admitted. It is known before the
+  first arrival of its epoch, and never falls.
 """
 
 import operator
