@@ -90,9 +90,9 @@ class Control(Settings):
     @property
     def rules(self) -> LoadRules:
         """Rules of a chain that decides in the same way, for the claims about load."""
-        limits = (getattr(self.limits, each.name) for each in fields(Limits))
-        chosen = self.capacity, self.blocks, self.shed, self.base, self.margin, self.smoothing
-        return LoadRules(*limits, self.least, self.most, *chosen)
+        limits = {each.name: getattr(self.limits, each.name) for each in fields(Limits)}
+        shared = {each.name for each in fields(self)} & {each.name for each in fields(LoadRules)}
+        return LoadRules(**limits, **{name: getattr(self, name) for name in shared})
 
     def _check_together(self) -> None:
         require(self.every_us > 0, "every_us", self.every_us, "above 0")
