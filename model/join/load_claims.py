@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from model.checking.claims import Claim, ClaimSet, Judgement
 from model.join.control import Traffic, Watch, share_to_shed, watch, within
-from model.vocabulary.join_load import SHEDDING, LoadRules
+from model.vocabulary.join_load import MOST, Limits
 
 NO_FALSE_SHEDDING = "no worker is above tau1 while the mean is not, and nothing is shed then"
 SHED_AS_ASKED = "the share shed is that of the smoothed utilisation"
@@ -53,6 +53,19 @@ class Moment(NamedTuple):
     """Number of workers that was decided on; reaching it may take time."""
 
 
+class Rule(NamedTuple):
+    """The settings that a run followed."""
+
+    limits: Limits
+    capacity: int
+    """Number of tuples at a utilisation of 1."""
+    base: float = 0.0
+    power: int = 1
+    margin: float = 0.0
+    range_of_workers: tuple[int, int] = (1, MOST)
+    """Fewest and most workers."""
+
+
 LOADED = "moments above the aim with a worker above the mean"
 SHARES = "moments with a share that is neither none nor all"
 ENDINGS = "times that shedding ended"
@@ -62,19 +75,19 @@ QUERIES = "chains with other numbers of queries and of results"
 
 
 class Moments(NamedTuple):
-    """The moments of one run, and the rules that it followed."""
+    """The moments of one run, and the rule that it followed."""
 
     moments: Sequence[Moment]
-    rules: LoadRules
+    rule: Rule
 
 
 # -------------------------------------------------------------------------------- moments of a run
 
 
 def _loaded_moments(run: Moments) -> int:
-    aim = run.rules.aim
+    aim = run.rule.limits.aim
     return sum(
-        aim < each.mean < each.fullest and _is_promised(each, run.rules) for each in run.moments
+        aim < each.mean < each.fullest and _is_promised(each, run.rule) for each in run.moments
     )
 
 
@@ -88,27 +101,28 @@ def _changes(run: Moments) -> int:
     return min(grown[True], grown[False])
 
 
-def _is_promised(moment: Moment, rules: LoadRules) -> bool:
+def _is_promised(moment: Moment, rule: Rule) -> bool:
     """Return whether the mean is not above tau1, and a block need not be smaller than a tuple."""
-    spare = 2 * rules.capacity * (rules.tau1 - moment.mean)
+    spare = 2 * rule.capacity * (rule.limits.tau1 - moment.mean)
     return spare >= 0 and spare >= moment.workers - 1
 
 
-def _false_shedding(moments: Sequence[Moment], rules: LoadRules) -> Iterator[str]:
-    tau1 = rules.tau1
+def _false_shedding(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
+    tau1 = rule.limits.tau1
     for moment in moments:
-        if _is_promised(moment, rules) and moment.fullest > tau1 + ROUNDING:
+        if _is_promised(moment, rule) and moment.fullest > tau1 + ROUNDING:
             yield (
                 f"At {moment.at_us} us the mean utilisation is {moment.mean:.3f} and that of the"
                 f" fullest worker {moment.fullest:.3f}, above {tau1:g}."
             )
 
 
-def _other_shares(moments: Sequence[Moment], rules: LoadRules) -> Iterator[str]:
+def _other_shares(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
     did = False
     for moment in moments:
-        power = SHEDDING[rules.shed]
-        asked = share_to_shed(did, moment.smoothed, rules.tau1, rules.base, power, rules.margin)
+        asked = share_to_shed(
+            did, moment.smoothed, rule.limits.tau1, rule.base, rule.power, rule.margin
+        )
         if not isclose(moment.share, asked, abs_tol=ROUNDING):
             yield (
                 f"At {moment.at_us} us the smoothed utilisation is {moment.smoothed:.3f};"
@@ -142,9 +156,9 @@ def _ends(before: Moment, moment: Moment) -> bool:
     return before.share > 0 and moment.share == 0
 
 
-def _chatter(moments: Sequence[Moment], rules: LoadRules) -> Iterator[str]:
+def _chatter(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
     # Without a base the share falls to 0 by itself, and nothing jumps at tau1.
-    lowest = rules.tau1 - (rules.margin if rules.base else 0.0)
+    lowest = rule.limits.tau1 - (rule.margin if rule.base else 0.0)
     for before, moment in pairwise(moments):
         if _ends(before, moment) and moment.smoothed > lowest:
             yield (
@@ -153,13 +167,13 @@ def _chatter(moments: Sequence[Moment], rules: LoadRules) -> Iterator[str]:
             )
 
 
-def _scaled_otherwise(moments: Sequence[Moment], rules: LoadRules) -> Iterator[str]:
+def _scaled_otherwise(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
     seen, expected = Watch(), 0
     for moment in moments:
         now = moment.workers
         if expected in (0, now):  # The rule pauses while a change is under way.
-            seen, expected = watch(seen, moment.at_us, now, moment.mean, rules)
-            expected = within(expected, rules.least, rules.most)
+            seen, expected = watch(seen, moment.at_us, now, moment.mean, rule.limits)
+            expected = within(expected, *rule.range_of_workers)
         if moment.wanted != expected:
             yield (
                 f"At {moment.at_us} us the utilisation of {now} workers is {moment.mean:.3f};"
@@ -187,9 +201,9 @@ RUN_CLAIMS: ClaimSet[Moments] = ClaimSet(
 )
 
 
-def judge(moments: Sequence[Moment], rules: LoadRules) -> Judgement:
+def judge(moments: Sequence[Moment], rule: Rule) -> Judgement:
     """Judge imbalance, shedding and scaling over the moments of one run."""
-    return RUN_CLAIMS.judge(Moments(moments, rules))
+    return RUN_CLAIMS.judge(Moments(moments, rule))
 
 
 # ------------------------------------------------------------------------------------------ bytes

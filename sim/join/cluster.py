@@ -88,6 +88,7 @@ class ChainCluster:
         self.taken_again = 0
         """Number of arrivals that were handed over again after a failure."""
         self._env = env
+        self._began_us = -1.0  # when the first epoch began
         self.workers_of: dict[int, int] = {}
         """Number of workers at the start of each epoch."""
         self._batches = 0  # number of epochs that were cut
@@ -194,6 +195,7 @@ class ChainCluster:
             self._rest(self._resize(wanted))
             return
         self._is_running, self._is_ending = True, is_flush
+        self._began_us = self._env.now if self._began_us < 0 else self._began_us
         self.machine.begin(self._epoch, flush=is_flush)
         if self._end is not None:
             self._end.begin()
@@ -239,6 +241,7 @@ class ChainCluster:
         self.steps += self.machine.commit()
         self.emitted += self._pending
         self._pending = []
+        self._conclude()
         self.commits_us.append(self._env.now)
         self._kept_resizings = len(self.resizings)
         self._epoch += 1
@@ -246,6 +249,13 @@ class ChainCluster:
             self._starts_at[stream] = intake.at
             intake.stop()
         self._rest(self.tuning.commit_us)
+
+    def _conclude(self) -> None:
+        """Measure the epoch that ends now."""
+        if self.tuning.control.rules is None or self._epoch == self._batches:
+            return
+        since_us = self.commits_us[-1] if self.commits_us else self._began_us
+        self.load.conclude(self._epoch, since_us, self._env.now, self.line)
 
     def _rest(self, for_us: float) -> None:
         """Begin no epoch for a while."""

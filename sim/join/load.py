@@ -6,12 +6,22 @@ Source: docs/join.md, sections 7 and 8; ``model.join.control`` has the rules.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from model.join.control import Watch, block_size, decision_at, share_to_shed, watch, within
+from model.join.control import (
+    Watch,
+    block_size,
+    decide,
+    decision_at,
+    share_to_shed,
+    start,
+    watch,
+    within,
+)
 from model.join.load_claims import Moment
 from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import END_US, NO_WATERMARK_US
-from model.vocabulary.join_load import SHEDDING
+from model.vocabulary.join import END_US, NO_WATERMARK_US, Decision
+from model.vocabulary.join_load import Measured
 from model.vocabulary.settings import require
+from sim.join.line import Line
 from sim.join.machine import ChainMachine
 from sim.join.tuning import Control
 
@@ -48,6 +58,14 @@ class Shedding:
         return self._drawn[number]
 
 
+class Concluded(NamedTuple):
+    """An epoch whose measurement led to a decision."""
+
+    measured: Measured
+    decision: Decision
+    """Decision for the next epoch."""
+
+
 class Sample(NamedTuple):
     """The chain at one moment."""
 
@@ -79,6 +97,10 @@ class LoadControl:
         self._watch = Watch()
         self._smoothed = 0.0
         self._offered = self._shed = 0  # at the last moment
+        self.concluded: list[Concluded] = []
+        """Epochs that were measured."""
+        require(not (config.decisions and control.rules), "rules", control.rules, NO_DECISIONS)
+        self._state = None if control.rules is None else start(control.rules, config.workers)
 
     def take_decision(self, epoch: int) -> int:
         """Return the number of workers of an epoch; take the block size that was decided on."""
@@ -89,6 +111,24 @@ class LoadControl:
             self._block_size = self._largest if is_fixed else min(self._block_size, self._largest)
             self._machine.set_block_size(self._block_size)
         return self.wanted
+
+    def conclude(self, epoch: int, since_us: float, now_us: float, line: Line) -> None:
+        """Decide on the next epoch by the time in which workers were busy in the last one."""
+        busy = [each.busy for each in line.stations[: line.workers]]
+        spans_us = [each.integral_us([since_us, now_us]) for each in busy]
+        measured = Measured(
+            epoch=epoch,
+            elapsed_us=max(1, round(now_us - since_us)),
+            busy_us=tuple([round(float(end - begin)) for begin, end in spans_us]),
+        )
+        rules, state = self._control.rules, self._state
+        assert rules is not None
+        assert state is not None
+        self._state, decided = decide(rules, state, measured)
+        self.concluded.append(Concluded(measured, decided))
+        self.wanted, self._block_size = decided.workers, decided.block_size
+        self._shedding.share = decided.share
+        self._machine.set_block_size(decided.block_size)
 
     def look(self, now_us: float, waiting: int) -> None:
         """Sample the load and apply the rules; ``waiting`` arrivals were not handed over."""
@@ -123,8 +163,7 @@ class LoadControl:
         self.samples.append(Sample(now_us, moment, sum(held), waiting, self._block_size, known_us))
 
     def _set_share(self) -> None:
-        control, did = self._control, self._shedding.share > 0
-        tau1, power = control.limits.tau1, SHEDDING[control.shed]
+        rule, did = self._control.rule, self._shedding.share > 0
         self._shedding.share = share_to_shed(
-            did, self._smoothed, tau1, control.base, power, control.margin
+            did, self._smoothed, rule.limits.tau1, rule.base, rule.power, rule.margin
         )

@@ -59,7 +59,7 @@ class ModelChain:
 
     def __init__(self, config: JoinConfig, tuning: ChainTuning) -> None:
         self._config = config
-        self._records = tuning.record and not tuning.control.scale
+        self._records = tuning.record and not tuning.control.resizes
         self._index = Index(config)
         self._gate = gate = Gate(config)
         wm_us = (gate.admitted[R].wm_us, gate.admitted[S].wm_us)

@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 
 from model.join.control import Traffic
-from model.join.load_claims import Moment
+from model.join.load_claims import Moment, Rule
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import STREAMS, Decision, Match, Rejected
-from model.vocabulary.join_load import LoadRules
 from sim.join.cluster import ChainCluster
 from sim.join.figures import FinishedRun, series_of, summary_of, traffic_of
 from sim.join.live_chain import LiveChain
+from sim.join.load import Concluded
 from sim.join.machine import MachineOf
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.plan import Plan
@@ -34,12 +34,14 @@ class ChainRun(TimedRun):
 
     moments: tuple[Moment, ...]
     """Samples of the load, for the claims of ``model.join.load_claims``."""
-    rules: LoadRules
-    """Rules by which the load was controlled."""
+    rule: Rule
+    """Rule by which the load was controlled."""
     traffic: Traffic
     """Traffic of the chain, for the formula of docs/join.md, section 8."""
     lag_us: float
     """Time from the last arrival until the chain was done with all of them."""
+    concluded: tuple[Concluded, ...]
+    """Epochs of a chain that follows the time in which its workers are busy."""
 
 
 @uncollected()
@@ -69,9 +71,10 @@ def simulate(
         series_of(finished),
         {**head, **summary_of(finished)},
         tuple([sample.moment for sample in cluster.load.samples]),
-        tuning.control.rules,
+        tuning.control.rule,
         traffic_of(finished),
         finished.lag_us,
+        tuple(cluster.load.concluded),
     )
     cluster.close()
     return found
@@ -96,7 +99,7 @@ def _decisions(cluster: ChainCluster) -> tuple[Decision, ...]:
     longer among the arrivals.
     """
     config, workers = cluster.config, sorted(cluster.workers_of.items())
-    if config.decisions or not cluster.tuning.control.scale:
+    if config.decisions or not cluster.tuning.control.resizes:
         return config.decisions
     before = [config.workers, *(count for _, count in workers)]
     return tuple(

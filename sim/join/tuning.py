@@ -3,12 +3,14 @@
 Source: docs/join.md, sections 5, 7 and 8.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import exp
 from typing import Annotated
 
+from model.join.load_claims import Rule
 from model.vocabulary.join_load import (
     MOST,
+    SHEDDING,
     Base,
     Blocks,
     Capacity,
@@ -27,6 +29,7 @@ from sim.kernel.plain import plain
 
 LIMITS = Limits()
 plain(Limits)
+plain(LoadRules)
 
 
 @plain
@@ -86,18 +89,28 @@ class Control(Settings):
     ] = False
     every_us: int = 1_000_000
     """Time from one decision to the next."""
+    rules: LoadRules | None = None
+    """Rules of a chain that decides after every epoch by the time that its workers were busy, as on
+    Spark (section 14); all other rules but ``every_us`` are those of the default then."""
 
     @property
-    def rules(self) -> LoadRules:
-        """Rules of a chain that decides in the same way, for the claims about load."""
-        limits = {each.name: getattr(self.limits, each.name) for each in fields(Limits)}
-        shared = {each.name for each in fields(self)} & {each.name for each in fields(LoadRules)}
-        return LoadRules(**limits, **{name: getattr(self, name) for name in shared})
+    def resizes(self) -> bool:
+        """Whether the load decides on the number of workers."""
+        return self.scale or self.rules is not None
+
+    @property
+    def rule(self) -> Rule:
+        """Rule of control, for the claims about load."""
+        power = SHEDDING[self.shed]
+        range_of_workers = self.least, self.most
+        return Rule(self.limits, self.capacity, self.base, power, self.margin, range_of_workers)
 
     def _check_together(self) -> None:
         require(self.every_us > 0, "every_us", self.every_us, "above 0")
         require_in_order(self.least, self.most, self.base, self.limits.tau2)
         require(self.scale or not self.live, "live", "yes", "no unless scale is yes")
+        is_alone = self.rules is None or not (self.scale or self.shed != "no")
+        require(is_alone, "rules", self.rules, "none if scale or shed is given")
 
 
 UNCONTROLLED = Control()

@@ -77,12 +77,12 @@ Before it, the first tuples to expire leave neighbours that differ by more than 
 
 
 def verdict_on(
-    timed: ChainRun, claim: str, shed: str = "", within_us: tuple[int, int] | None = None
+    timed: ChainRun, claim: str, power: int | None = None, within_us: tuple[int, int] | None = None
 ) -> Verdict:
-    rules = replace(timed.rules, shed=shed or timed.rules.shed)
+    rule = timed.rule._replace(power=power or timed.rule.power)
     first_us, last_us = within_us or (0, END_US)
     chosen = [moment for moment in timed.moments if first_us <= moment.at_us <= last_us]
-    verdicts = load_claims.RUN_CLAIMS.over_all([load_claims.judge(chosen, rules)])
+    verdicts = load_claims.RUN_CLAIMS.over_all([load_claims.judge(chosen, rule)])
     return next(verdict for verdict in verdicts if verdict.claim == claim)
 
 
@@ -101,16 +101,16 @@ def test_nothing_is_shed_below_the_limit() -> None:
     assert figure(timed, "shed") == 0
 
 
-@pytest.mark.parametrize(("rule", "other"), [("linear", "quadratic"), ("quadratic", "linear")])
+@pytest.mark.parametrize(("rule", "power"), [("linear", 1), ("quadratic", 2)])
 def test_the_requested_share_is_shed_and_results_are_exact_over_the_rest(
-    rule: str, other: str
+    rule: str, power: int
 ) -> None:
     timed = run(**OVERLOAD, **{**SHEDS, "shed": rule})
     for claim in (SHED_AS_ASKED, CALM_CLAIM):
         verdict = verdict_on(timed, claim)
         assert verdict.outcome is Outcome.HOLDS, (claim, verdict.sentence)
     # The other rule requires another share.
-    assert verdict_on(timed, SHED_AS_ASKED, shed=other).outcome is Outcome.BROKEN
+    assert verdict_on(timed, SHED_AS_ASKED, power=3 - power).outcome is Outcome.BROKEN
     assert figure(timed, "shed") > 0
     assert figure(timed, "arrivals") == figure(timed, "shed") + len(timed.workload.arrivals)
     assert_all_hold(timed)

@@ -26,11 +26,12 @@ from model.join.load_claims import (
     SCALED,
     SHED_AS_ASKED,
     Moment,
+    Rule,
     judge,
 )
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Route
-from model.vocabulary.join_load import LoadRules
+from model.vocabulary.join_load import Limits
 from tests.quality.planting import Planted
 
 CLAIMS: Mapping[str, frozenset[str]] = {
@@ -78,7 +79,8 @@ def test_lost_routes_are_less_work_than_candidates_allow() -> None:
 
 # ------------------------------------------------------------------------------- load of a chain
 
-RULES = LoadRules(0.25, 0.75, 0.75, capacity=400, shed="linear", base=0.1, margin=0.05)
+LIMITS = Limits(0.25, 0.75, 0.75)
+RULE = Rule(LIMITS, capacity=400, base=0.1, margin=0.05)
 LARGEST = 50
 """Largest block size, zeta*."""
 SECOND = 1_000_000
@@ -101,14 +103,16 @@ def run(seconds: int = 900) -> list[Moment]:
     workers, wanted, asked, seen, share, moments = 4, 4, 0, Watch(), 0.0, []
     for second in range(seconds):
         mean = min(1.0, load_at(second) / workers)
-        block = control.block_size(mean, RULES.capacity, workers, RULES.tau1, LARGEST)
-        fullest = mean + block / RULES.capacity * (workers - 1) / 2
+        block = control.block_size(mean, RULE.capacity, workers, LIMITS.tau1, LARGEST)
+        fullest = mean + block / RULE.capacity * (workers - 1) / 2
         shed = round(share * ARRIVALS)
-        share = control.share_to_shed(share > 0, mean, RULES.tau1, RULES.base, 1, RULES.margin)
+        share = control.share_to_shed(
+            share > 0, mean, LIMITS.tau1, RULE.base, RULE.power, RULE.margin
+        )
         at_us = second * SECOND
         if wanted == workers:
             asked = second
-            seen, wanted = control.watch(seen, at_us, workers, mean, RULES)
+            seen, wanted = control.watch(seen, at_us, workers, mean, LIMITS)
         moments.append(Moment(at_us, workers, mean, fullest, mean, share, ARRIVALS, shed, wanted))
         if second >= asked + CHANGE_S:
             workers = wanted
@@ -116,7 +120,7 @@ def run(seconds: int = 900) -> list[Moment]:
 
 
 def outcomes(moments: list[Moment]) -> dict[str, Outcome]:
-    return {each.claim: each.outcome for each in RUN_CLAIMS.over_all([judge(moments, RULES)])}
+    return {each.claim: each.outcome for each in RUN_CLAIMS.over_all([judge(moments, RULE)])}
 
 
 def test_the_right_controller_keeps_every_promise() -> None:

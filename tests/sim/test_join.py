@@ -8,9 +8,11 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.join.claims import judge
+from model.join.control import decide, start
 from model.join.run import run as model_run
 from model.vocabulary import Fault, JoinConfig, Trace
 from model.vocabulary.join import And, Decision, Equi, Match, Quiet, Rejected
+from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import read_settings
 from properties import profiles
 from sim.join import ChainRun, from_settings, simulate
@@ -21,7 +23,7 @@ from sim.join.machine import Service
 from sim.join.model_chain import ModelChain
 from sim.join.room import TIMED_ROOM
 from sim.join.settings import SETTINGS, config_of, plan_of
-from sim.join.tuning import ChainTuning, Costs
+from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Fail, Schedule
 from sim.kernel.link import Place, Tier, Tiers
@@ -170,6 +172,56 @@ def faulty(faults: Schedule) -> ChainRun:
     queries = (("same", Equi("key")),)
     query = JoinConfig(500_000, queries, workers=3, block_size=4, lateness_us=100_000)
     return simulate(plan, query, 7)
+
+
+# --------------------------------------------------------------------------- decisions by busy time
+
+
+RULES = LoadRules(
+    least=2,
+    most=4,
+    tau0=0.13,
+    tau1=0.4,
+    tau2=0.4,
+    out_after_us=500_000,
+    in_after_us=1_000_000,
+    capacity=40,
+    blocks="adaptive",
+    shed="linear",
+    block_size=8,
+)
+CONFIG = JoinConfig(500_000, (("same", Equi("key")),), workers=2, block_size=8, lateness_us=0)
+EPOCH_US, COMMIT_US = 500_000, 10_000
+
+
+def rising_and_falling() -> ChainRun:
+    """Run two streams whose rates are three times as high in the second of four parts."""
+    sources = [
+        Source(events, Constant(interval_us), start_us=start_us, keys=("a", "b"))
+        for events, interval_us, start_us in ((120, 50_000.0, 0), (120, 12_500.0, 1_500_000))
+        for _ in "RS"
+    ]
+    tuning = ChainTuning(
+        Costs(comparison_us=900), Control(rules=RULES), pace_us=50_000, commit_us=COMMIT_US
+    )
+    plan = Plan(tuple(sources), tuning=tuning, trigger=Every(EPOCH_US))
+    return simulate(plan, CONFIG, 3)
+
+
+def test_the_decisions_are_those_of_the_controller() -> None:
+    run = rising_and_falling()
+    state, taken = start(RULES, CONFIG.workers), Decision(0, CONFIG.workers, CONFIG.block_size, 0.0)
+    for number, (measured, decision) in enumerate(run.concluded):
+        assert measured.epoch == number
+        assert len(measured.busy_us) == taken.workers
+        assert max(measured.busy_us) <= measured.elapsed_us
+        state, taken = decide(RULES, state, measured)
+        assert decision == taken
+    workers = [each.decision.workers for each in run.concluded]
+    assert workers[0] == workers[-1] == 2
+    assert max(workers) > 2
+    assert len({each.decision.block_size for each in run.concluded}) > 2
+    assert_is_the_model_s(run)  # exact over what was not shed
 
 
 def test_overdue_tuples_go_on_at_the_end_of_an_epoch() -> None:

@@ -188,7 +188,7 @@ def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
 
     The other statements there are about shedding and scaling, which a run may have switched off.
     """
-    verdicts = load_claims.judge(run.moments, run.rules).verdicts
+    verdicts = load_claims.judge(run.moments, run.rule).verdicts
     return tuple(
         Remark(
             "load",

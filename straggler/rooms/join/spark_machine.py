@@ -19,7 +19,7 @@ class SparkMachine:
 
     def __init__(self, config: JoinConfig, tuning: ChainTuning) -> None:
         self._given = self._config = config
-        self._records = tuning.record and not tuning.control.scale
+        self._records = tuning.record and not tuning.control.resizes
         self._chain = ChainInProcess(config.workers)
         self._steps: list[Step] = []
 
