@@ -51,7 +51,6 @@ NETWORKS = (
     Network(unforced=0.3),
     Network(ordered=False, unforced=0.3),
     Network(twice=0.2, unforced=0.3),
-    Network(cut=0.05, unforced=0.3),
 )
 MET = (
     "arrivals late by a floor",

@@ -34,8 +34,6 @@ QUERY = "query"
 _NO_OPTION = re.compile(r"-?(\.?\d|$)|[^-]")
 """Beginning of a value that is no option; a negative duration is a value that can be refused."""
 _SIZE = re.compile(r"([1-9]\d{0,9}) ?(MB|GB|MiB|GiB)")
-_BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?) ?(kb/s|Mb/s|Gb/s)")
-_MBPS = {"kb/s": 0.001, "Mb/s": 1.0, "Gb/s": 1_000.0}
 _UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 1 << 20, "GiB": 1 << 30}
 _METAVARS = {int: "N", float: "X"}
 
@@ -65,21 +63,6 @@ class Size(click.ParamType[int]):
             message = f"{value!r} is no amount of memory; write a number and a unit, like 512MB"
             raise click.BadParameter(message)
         return int(found[1]) * _UNITS[found[2]]
-
-
-class Bandwidth(click.ParamType[float]):
-    """A bandwidth with a unit, in Mb/s."""
-
-    name = "bandwidth"
-
-    def convert(self, value: Any, param: object, ctx: object) -> float:
-        """Read a bandwidth; raise :class:`UsageError` for any other text, and for 0."""
-        found = _BANDWIDTH.fullmatch(str(value).strip())
-        if found is None or not float(found[1]):
-            units = ", ".join(_MBPS)
-            message = f"{value!r} is no bandwidth; write a number above 0 and a unit ({units})"
-            raise click.BadParameter(message)
-        return float(found[1]) * _MBPS[found[2]]
 
 
 class Option(click.Option):

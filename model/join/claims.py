@@ -11,7 +11,7 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +21,7 @@ from model.checking.accounts import Accounts, row_cases, row_claim, settle
 from model.checking.claims import COMPLETE, SHOWN, Claim, ClaimSet, Judgement, Recording
 from model.join import accounts
 from model.join.control import decision_at
-from model.join.oracle import Admission, QueryPair, admission, quick_matches
+from model.join.oracle import Admission, QueryPair, admission, matches
 from model.join.replay import CLAIM as CONFORMS
 from model.join.replay import validate_recording
 from model.join.state_claims import LOST, TWICE
@@ -29,7 +29,6 @@ from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, REASON_SHED, Match, Quiet, Rejected
 
 WRONG = "no pair that is no result"
-IN_TIME = "no pair before its tuples"
 REJECTIONS = "rejected is what watermark and decisions say"
 
 # ------------------------------------------------------------------------------------- evidence
@@ -82,10 +81,10 @@ def evidence_of(workload: Workload, trace: Trace, counts_pairs: bool) -> Evidenc
     """
     config = JoinConfig.from_json(workload.config)
     admitted = admission(workload)
-    results = quick_matches(config, admitted)
+    results = matches(config, admitted)
     forbidden = set[QueryPair]()
     if config.epochs:
-        forbidden = quick_matches(replace(config, epochs=()), admitted) - results
+        forbidden = matches(replace(config, epochs=()), admitted) - results
     return Evidence(workload, config, admitted, results, forbidden, trace, counts_pairs)
 
 
@@ -131,20 +130,6 @@ def _describe_tuple(name: str, source_id: int, tuples: Iterable[Event]) -> str:
         return f"{name} #{source_id} (not admitted)"
     parts = f"at {event.event_time_us}, key {event.key!r}, value {event.value:g}"
     return f"{name} #{source_id} ({parts})"
-
-
-def _against_in_time(seen: Evidence) -> Iterator[str]:
-    """Yield matches in an epoch before the admission of both tuples, or after the last one."""
-    r_epoch, s_epoch = seen.epochs
-    last = sum(1 for _ in seen.workload.batches()) - (not seen.workload.flush)
-    for match in seen.trace.of(Match):
-        if match.r_id in r_epoch and match.s_id in s_epoch:
-            first = max(r_epoch[match.r_id], s_epoch[match.s_id])
-            if not first <= match.batch <= last:
-                yield (
-                    f"r #{match.r_id} with s #{match.s_id} was found in epoch {match.batch}; "
-                    f"epochs {first} to {last} are possible."
-                )
 
 
 def _against_rejections(seen: Evidence) -> list[str]:
@@ -209,7 +194,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         Claim(TWICE, "results", _against_twice, **_OF_MATCHES),
         Claim(LOST, "results", _against_lost, lambda seen: seen.workload.flush, **_OF_MATCHES),
         Claim(WRONG, "results", _against_wrong, **_OF_MATCHES),
-        Claim(IN_TIME, "results across epochs", _against_in_time, needs=((Match,),)),
         Claim(
             REJECTIONS,
             "rejected arrivals",
@@ -242,8 +226,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         **row_cases(lambda seen: seen.accounts, *accounts.PLACES),
     },
 )
-
-over_all = CLAIMS.over_all
 
 
 def judge(

@@ -1,6 +1,6 @@
-"""Adding or removing a worker at the right end while the streams run.
+"""Changes while the streams run: a worker comes or goes at the right end, a stream falls silent.
 
-Source: docs/join.md, section 7.
+Source: docs/join.md, sections 7 and 2.
 
 Rules of this file:
 
@@ -13,12 +13,20 @@ MARK is the end of the old queue: nothing enters that queue after the change. EN
 leaving worker has nothing left and nothing under way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from model.join import chain
 from model.join import worker as local
 from model.join.rules import Setup, Step, Transition
-from model.join.state import NO_PAIRS, Action, ChainState, Worker, source, with_worker
+from model.join.state import (
+    NO_PAIRS,
+    Action,
+    ChainState,
+    Worker,
+    lanes,
+    source,
+    with_worker,
+)
 from model.vocabulary.join import R, S
 
 ADDED, OPEN = "a worker is added", "the new boundary is open"
@@ -176,3 +184,29 @@ REMOVING = {
     "gets no more S": Transition(_can_redirect, _redirect),
     "read END": Transition(_can_leave, _leave),
 }
+
+
+# -------------------------------------------------------------------------------- silent streams
+
+
+def with_silence(
+    stream: str, floor_us: int, *, is_too_early: bool = False
+) -> Mapping[str, Transition]:
+    """Return a table in which a stream falls silent at its end, and its watermark moves on.
+
+    Too early is when an arrival of the stream that is not late is still to come.
+    """
+
+    def can_rise(setup: Setup, state: ChainState) -> Iterator[Action]:
+        at = source(state, stream)
+        lane, _ = lanes(state.workers[at], stream)
+        is_silent = is_too_early or not any(
+            action.stream == stream for action in chain.TABLE["admit"].guard(setup, state)
+        )
+        if is_silent and lane.wm_us < floor_us:
+            yield Action("silence", at, stream)
+
+    def rise(_setup: Setup, state: ChainState, _action: Action) -> Step:
+        return chain.raise_watermarks(state, {stream: floor_us}), NO_PAIRS
+
+    return {**chain.TABLE, "silence": Transition(can_rise, rise)}

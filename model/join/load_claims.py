@@ -9,13 +9,12 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import ceil, isclose, log, sqrt
 from typing import NamedTuple
 
-from model.checking import claims
-from model.checking.claims import Claim, ClaimSet, Judgement, Verdict
+from model.checking.claims import Claim, ClaimSet, Judgement
 from model.join.control import Watch, share_to_shed, watch, within
 from model.vocabulary.join_load import MOST, Limits
 
@@ -300,16 +299,3 @@ SHARING_CLAIMS: ClaimSet[Sequence[Shared]] = ClaimSet(
 def judge_shared(chains: Sequence[Shared]) -> Judgement:
     """Judge chains with the same streams and other queries; timing may change a few blocks."""
     return SHARING_CLAIMS.judge(chains)
-
-
-GUARDS: Mapping[str, str] = {
-    **RUN_CLAIMS.guards,
-    **BYTES_CLAIMS.guards,
-    **SHARING_CLAIMS.guards,
-}
-"""Guard of each claim of this file, by name of the claim."""
-
-
-def over_all(judgements: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Summarise judgements of any claims of this file (:func:`model.checking.claims.over_all`)."""
-    return claims.over_all(judgements, GUARDS)

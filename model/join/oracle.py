@@ -4,13 +4,15 @@ Source: docs/join.md, sections 1, 2, 10 and 14.
 
 Rules of this file:
 
-* ``matches`` is a nested loop: slow, but obvious at a glance. ``quick_matches`` returns the same
-  by indexes, for large inputs; tests compare the two. Claims and ``oracle_join`` call the latter.
+* ``queries_of`` decides about a pair. ``matches`` asks it about the pairs that some query may have;
+  ``properties/oracles/join.py``, a nested loop of its own, asks about all.
+* The floor of a silent stream follows from what both streams have admitted. It is known before the
+  first arrival of its epoch, and never falls.
 """
 
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from math import inf, isfinite
 from operator import attrgetter
@@ -20,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from model.join.control import decision_at, draw
-from model.join.silence import AT_FIRST, Progress, begin_epoch
+from model.join.state import other
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import (
+    NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
     REASON_SHED,
@@ -67,6 +70,45 @@ def holds(predicate: Predicate, r: Event, s: Event) -> bool:
         case Ineq(left, op, right):
             return _OPERATORS[op](getattr(r, left), getattr(s, right))
     assert_never(predicate)
+
+
+# --------------------------------------------------------------------------------- silent streams
+
+
+class Progress(NamedTuple):
+    """Progress of one stream, as far as silence is concerned."""
+
+    latest_us: int | None = None
+    """Largest admitted event time; ``None`` before the first admission."""
+    showed_life: bool = False
+    """Whether an arrival was accepted since the epoch began."""
+    mark_us: int | None = None
+    """Largest event time of the other stream when this one last showed life."""
+    floor_us: int = NO_WATERMARK_US
+    """Least watermark that silence allows."""
+
+
+AT_FIRST: Mapping[str, Progress] = dict.fromkeys(STREAMS, Progress())
+
+
+def begin_epoch(config: JoinConfig, before: Mapping[str, Progress]) -> dict[str, Progress]:
+    """Return the progress of both streams at the beginning of the next epoch."""
+    found = {}
+    for stream in STREAMS:
+        own, other_us = before[stream], before[other(stream)].latest_us
+        if own.showed_life or own.mark_us is None:
+            own = own._replace(showed_life=False, mark_us=other_us)
+        found[stream] = own._replace(floor_us=_floor_us(config, own, other_us))
+    return found
+
+
+def _floor_us(config: JoinConfig, own: Progress, other_us: int | None) -> int:
+    idle_after_us, lateness_us = config.idle_after_us, config.lateness_us
+    if idle_after_us is None or lateness_us is None or own.mark_us is None or other_us is None:
+        return own.floor_us
+    if other_us - own.mark_us <= idle_after_us:
+        return own.floor_us
+    return max(own.floor_us, other_us - lateness_us - idle_after_us)
 
 
 # ------------------------------------------------------------------------------------- admission
@@ -235,21 +277,7 @@ def asks_about(config: JoinConfig, query: str, epochs: Iterable[int]) -> bool:
 
 
 def matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
-    """Return every result: for all r, for all s."""
-    every_r, every_s = range(len(admitted.r.tuples)), range(len(admitted.s.tuples))
-    return {found for r in every_r for found in _with(config, admitted, r, every_s)}
-
-
-def _with(
-    config: JoinConfig, admitted: Admission, r: int, s_ranks: Iterable[int]
-) -> Iterator[QueryPair]:
-    for s in s_ranks:
-        for query in queries_of(config, admitted, r, s):
-            yield query, admitted.r.tuples[r].source_id, admitted.s.tuples[s].source_id
-
-
-def quick_matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
-    """Return every result, like :func:`matches`, and try only pairs that all queries allow.
+    """Return every result: for all r, for all s that some query may allow.
 
     If all queries need equal keys, these are pairs with equal keys. If all need values within some
     distance, these are pairs within the largest distance. All are within the window.
@@ -264,8 +292,9 @@ def quick_matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
     found: set[QueryPair] = set()
     for r, event in enumerate(admitted.r.tuples):
         near = columns.get(event.key if by_key else "")
-        if near is not None:
-            found.update(_with(config, admitted, r, near.ranks_about(event, config, distance)))
+        for s in [] if near is None else near.ranks_about(event, config, distance):
+            for query in queries_of(config, admitted, r, s):
+                found.add((query, event.source_id, s_tuples[s].source_id))
     return found
 
 
@@ -317,8 +346,7 @@ def oracle_join(workload: Workload) -> Trace:
         for each in (admitted.r, admitted.s)
     )
     found = (
-        Match(query, r, s, max(r_epoch[r], s_epoch[s]))
-        for query, r, s in quick_matches(config, admitted)
+        Match(query, r, s, max(r_epoch[r], s_epoch[s])) for query, r, s in matches(config, admitted)
     )
     return Trace("oracle", [*found, *admitted.rejected])
 

@@ -14,7 +14,7 @@ Rules of this file:
   there is no other order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -41,9 +41,6 @@ from model.vocabulary import JoinConfig, Step, System, Trace, Workload
 from model.vocabulary.join import Ack, Admit, Drop, Forward, Match, Quiet, R, Receive, S
 
 PRODUCER = "model"
-
-Lot = Callable[[int], int]
-"""Function that returns a number from 0 to n - 1, given n."""
 
 
 def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
@@ -77,14 +74,14 @@ def _renumbered(lane: Lane) -> Lane:
 
 
 class SeededRun:
-    """A chain in the middle of a workload; a seed or a lot chooses the next action."""
+    """A chain in the middle of a workload, whose seed chooses the next action."""
 
-    def __init__(self, workload: Workload, changes: SetupChanges, lot: Lot) -> None:
+    def __init__(self, workload: Workload, changes: SetupChanges) -> None:
         self.config = JoinConfig.from_json(workload.config)
         self.admitted = admission(workload)
         self.setup = replace(setup_of(self.config, self.admitted), **changes)
         self.state = initial(self.setup)
-        self.lot = lot
+        self._draw = Random(workload.seed).randrange
         self.steps: list[Step] = list(self.admitted.rejected)
 
     def epoch(self, number: int, flush: bool) -> None:
@@ -115,21 +112,21 @@ class SeededRun:
         self._emit(pairs, epoch)
 
     def _next(self, limits: Sequence[int], flush: bool) -> Action | None:
-        """Return an action drawn by lot; ``None`` if the epoch is over."""
+        """Return an action drawn at random; ``None`` if the epoch is over."""
         state = self.state
         is_over = (state.admitted_r, state.admitted_s) == tuple(limits) and state.ended == flush
-        if is_over and not flush and is_quiet(state) and self.lot(2):
+        if is_over and not flush and is_quiet(state) and self._draw(2):
             return None
         transitions = list((self.setup.table or chain.TABLE).values())
         while transitions:
-            transition = transitions.pop(self.lot(len(transitions)))
+            transition = transitions.pop(self._draw(len(transitions)))
             possible = [
                 action
                 for action in transition.guard(self.setup, state)
                 if self._may(action, limits, flush)
             ]
             if possible:
-                return possible[self.lot(len(possible))]
+                return possible[self._draw(len(possible))]
         return None
 
     def _may(self, action: Action, limits: Sequence[int], flush: bool) -> bool:
@@ -148,13 +145,13 @@ class SeededRun:
                 self.steps.append(Match(query, r_id, s_id, epoch))
 
 
-def run(workload: Workload, changes: SetupChanges | None = None, lot: Lot | None = None) -> Trace:
+def run(workload: Workload, changes: SetupChanges | None = None) -> Trace:
     """Return the reference trace of a workload: results and protocol steps.
 
-    ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed. Raises
-    ``ValueError`` with one sentence if the configuration is invalid.
+    ``changes`` replace fields of the chain's ``Setup``. Raises ``ValueError`` with one sentence if
+    the configuration is invalid.
     """
-    under_way = SeededRun(workload, changes or {}, lot or Random(workload.seed).randrange)
+    under_way = SeededRun(workload, changes or {})
     batches = sum(1 for _ in workload.batches())
     for number in range(batches):
         under_way.epoch(number, flush=False)

@@ -22,7 +22,7 @@ from functools import partial
 from typing import NamedTuple
 
 from model.checking.explorer import Machine, Path
-from model.join import chain, live, silence
+from model.join import chain, live
 from model.join.rules import FIFO, NUMBERED, Rules, Setup, Transition, initial
 from model.join.state import (
     CUT,
@@ -199,7 +199,7 @@ SCOPES: Mapping[str, Scope] = {
             rules=FIFO,
             table=live.REMOVING,
         ),
-        _at_once("silent", (0, 9), (1,), table=silence.with_silence(S, 7)),
+        _at_once("silent", (0, 9), (1,), table=live.with_silence(S, 7)),
         Scope("adding-large", _same(2), _same(2), rules=FIFO, table=live.ADDING),
         Scope("fifo-large", _same(4), _same(4), rules=FIFO, credit=4),
         Scope("numbered-large", _same(4), _same(4)),

@@ -10,17 +10,30 @@ Rules of this file:
 * A planted bug is explored in its home, until its promise is broken.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain as chained
 
 from model.checking.explorer import Exploration
 from model.checking.explorer import explore as search
-from model.join import chain, live, mistakes, silence
-from model.join.rules import FIFO, NUMBERED, SetupChanges
+from model.join import chain, live
+from model.join.rules import FIFO, NUMBERED, Setup, SetupChanges, Step, Transition
 from model.join.run import run
 from model.join.scopes import SCOPES, Scope, State, machine_of
-from model.join.state import UNORDERED, Action
+from model.join.state import (
+    NO_PAIRS,
+    UNORDERED,
+    Action,
+    Block,
+    ChainState,
+    Copies,
+    Copy,
+    Worker,
+    lanes,
+    source,
+    with_lane,
+    with_worker,
+)
 from model.join.state_claims import LOST, STUCK, TWICE, claims_of
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import And, R, S
@@ -96,6 +109,58 @@ class Variant:
         return run_with_changes
 
 
+# -------------------------------------------------------------------- decisions and transitions
+
+
+def _with_transition(
+    name: str,
+    guard: Callable[[Setup, ChainState], Iterator[Action]],
+    effect: Callable[[Setup, ChainState, Action], Step],
+) -> Mapping[str, Transition]:
+    """Return the table with one transition added or replaced."""
+    return {**chain.TABLE, name: Transition(guard, effect)}
+
+
+def _both_visible(worker: Worker, block: Block) -> Copies:
+    """Return the copies of the other stream, for blocks of either stream."""
+    return lanes(worker, block.stream)[1].copies
+
+
+def _can_forget(_setup: Setup, state: ChainState) -> Iterator[Action]:
+    """Yield the workers that have a copy of S."""
+    for at, worker in enumerate(state.workers):
+        if worker.s.copies:
+            yield Action("forgets a copy of", at, S)
+
+
+def _forget(_setup: Setup, state: ChainState, action: Action) -> Step:
+    """Delete the oldest copy of S."""
+    worker = state.workers[action.worker]
+    lane = worker.s._replace(copies=worker.s.copies[1:])
+    return with_worker(state, action.worker, with_lane(worker, S, lane)), NO_PAIRS
+
+
+def _renewed(copy: Copy, worker: Worker) -> Block:
+    """Return a block with what its sender has seen by now."""
+    return copy.block._replace(seen=lanes(worker, copy.block.stream)[1].received)
+
+
+def _can_redirect_at_once(_setup: Setup, state: ChainState) -> Iterator[Action]:
+    """Yield the redirection of S while R may still be at the leaving worker."""
+    if state.phase == live.LEAVING:
+        yield Action("gets no more S", source(state, S))
+
+
+def _own_wm_us(worker: Worker, stream: str) -> int:
+    """Return the watermark of the tuple's own stream."""
+    return lanes(worker, stream)[0].wm_us
+
+
+def _merge_in_silence(setup: Setup, state: ChainState, action: Action) -> Step:
+    """Merge two workers without joining anything."""
+    return chain.merge(setup, state, action)[0], NO_PAIRS
+
+
 # -------------------------------------------------------------------------------------- the table
 
 VARIANTS: Mapping[str, Variant] = {
@@ -117,7 +182,7 @@ VARIANTS: Mapping[str, Variant] = {
             "Copies of both streams take part in joins until they are acknowledged.",
             PAPER,
             "Only copies of one stream are visible.",
-            {"rules": replace(FIFO, visible=mistakes.both_visible)},
+            {"rules": replace(FIFO, visible=_both_visible)},
         ),
         Variant(
             "deleted_early",
@@ -126,11 +191,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A copy is deleted before its acknowledgement has come.",
             PLANTED,
             "A copy stays until it is acknowledged.",
-            {
-                "table": mistakes.with_transition(
-                    "forgets a copy of", mistakes.can_forget, mistakes.forget
-                )
-            },
+            {"table": _with_transition("forgets a copy of", _can_forget, _forget)},
             seed=1,
         ),
         Variant(
@@ -150,7 +211,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A block that is sent again says what its sender has seen by now.",
             PLANTED,
             "A block is sent again as it was.",
-            {"rules": replace(NUMBERED, resent=mistakes.renewed)},
+            {"rules": replace(NUMBERED, resent=_renewed)},
             seed=45,
         ),
         Variant(
@@ -169,7 +230,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A tuple expires by the progress of its own stream at its worker.",
             PAPER,
             "A tuple is dropped by the watermark of the other stream that has passed its worker.",
-            {"rules": replace(NUMBERED, drop_wm_us=mistakes.own_wm_us)},
+            {"rules": replace(NUMBERED, drop_wm_us=_own_wm_us)},
             seed=1,
         ),
         Variant(
@@ -179,11 +240,7 @@ VARIANTS: Mapping[str, Variant] = {
             "Two workers become one, and tuples between them never meet.",
             PLANTED,
             "A merge joins R of the left worker with S of the right one.",
-            {
-                "table": mistakes.with_transition(
-                    "merge", chain.can_merge, mistakes.merge_in_silence
-                )
-            },
+            {"table": _with_transition("merge", chain.can_merge, _merge_in_silence)},
             seed=24,
         ),
         Variant(
@@ -207,7 +264,7 @@ VARIANTS: Mapping[str, Variant] = {
                 "table": {
                     **live.REMOVING,
                     "gets no more S": live.REMOVING["gets no more S"]._replace(
-                        guard=mistakes.can_redirect_at_once
+                        guard=_can_redirect_at_once
                     ),
                 }
             },
@@ -220,7 +277,7 @@ VARIANTS: Mapping[str, Variant] = {
             "The watermark of a silent stream moves on at any time, not only between epochs.",
             PLANTED,
             "A floor rises between epochs: what is let in of an epoch is judged by one floor.",
-            {"table": silence.with_silence(S, 7, is_too_early=True)},
+            {"table": live.with_silence(S, 7, is_too_early=True)},
             seed=15,
         ),
     )

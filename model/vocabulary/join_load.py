@@ -105,11 +105,6 @@ class Measured(NamedTuple):
     """Time from the commit of the epoch before to that of this one; at least 1."""
     busy_us: tuple[int, ...]
     """Time in which a worker was at work, by worker."""
-    offered: int
-    """Number of arrivals, with those that were shed."""
-    shed: int
-    held: int
-    """Number of tuples that all workers hold after the epoch."""
 
 
 class LoadState(NamedTuple):

@@ -20,10 +20,9 @@ from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.settings import require
 from sim.join.intake import Intake
 from sim.join.line import ChainTask, Line
-from sim.join.live_chain import LiveChain
+from sim.join.live_chain import LiveChain, RightEnd
 from sim.join.load import LoadControl, Shedding
 from sim.join.machine import ChainMachine, FoundPairs
-from sim.join.right_end import RightEnd
 from sim.join.tuning import ChainTuning
 from sim.kernel.distributions import Uniform, iterate_samples
 from sim.kernel.link import AnyLink
@@ -256,8 +255,7 @@ class ChainCluster:
         if self.tuning.control.rules is None or self._epoch == self._batches:
             return
         since_us = self.commits_us[-1] if self.commits_us else self._began_us
-        offered = sum(each.at - self._starts_at[s] for s, each in self.intakes.items())
-        self.load.conclude(self._epoch, since_us, self._env.now, self.line, offered)
+        self.load.conclude(self._epoch, since_us, self._env.now, self.line)
 
     def _rest(self, for_us: float) -> None:
         """Begin no epoch for a while."""

@@ -96,16 +96,12 @@ class FinishedRun:
         return found
 
     @cached_property
-    def due_us(self) -> FloatArray:
-        """Arrival of the later tuple of each pair."""
-        _, _, _, r_id, s_id = self.results
-        of_r, of_s = (self.deliveries[stream] for stream in STREAMS)
-        return np.maximum(of_r.arrival_of(r_id), of_s.arrival_of(s_id))
-
-    @cached_property
     def latencies_us(self) -> FloatArray:
         """Time from the arrival of the later tuple of each pair until the pair came out."""
-        return self.results.at_us - self.due_us
+        at_us, _, _, r_id, s_id = self.results
+        of_r, of_s = (self.deliveries[stream] for stream in STREAMS)
+        latencies_us: FloatArray = at_us - np.maximum(of_r.arrival_of(r_id), of_s.arrival_of(s_id))
+        return latencies_us
 
     @property
     def span_us(self) -> float:

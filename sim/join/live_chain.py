@@ -1,4 +1,4 @@
-"""The model's chain, whose right end comes and goes while tuples flow.
+"""The model's chain, whose right end comes and goes while tuples flow, and that end in time.
 
 Source: docs/join.md, section 7; the tables of ``model.join.live``.
 
@@ -9,9 +9,13 @@ Rules of this file:
   first task behind it.
 * An epoch does not end while a boundary is closed in both directions, or while the source of S
   waits for END. A worker that gets no more R may stay for several epochs.
+* The next change begins when the one before it is over. A failure takes a change back with its
+  epoch.
+* MARK follows what the log has sent to the old end. END goes from the first leaving worker to its
+  neighbour. Both are messages, and take the time of their links.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from model.join import chain
@@ -20,6 +24,7 @@ from model.join.state import Lane, Worker
 from model.vocabulary import Step
 from model.vocabulary.join import R, S
 from sim.join.content import RankArray
+from sim.join.line import LOG, Line
 from sim.join.machine import NOTHING, Service
 from sim.join.model_chain import ModelChain
 
@@ -149,3 +154,57 @@ class LiveChain(ModelChain):
         setup = replace(self._setup, free=True)
         while blocks := list(chain.forwards(setup, self._state, worker, S)):
             self._step(blocks[-1])
+
+
+class RightEnd:
+    """The right end of a chain; ``resized(before, after, began_us)`` is called after a change."""
+
+    def __init__(
+        self, line: Line, machine: LiveChain, resized: Callable[[int, int, float], object]
+    ) -> None:
+        self._line, self._machine, self._resized = line, machine, resized
+        self._before = 0  # number of workers before the change; 0 without one
+        self._began_us = 0.0
+        self._has_sent_end = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether tuples of S wait until their new end has read END."""
+        return self._machine.phase == REDIRECTED
+
+    def begin(self) -> None:
+        """Take the state of the machine, at the start of an epoch or after a failure."""
+        self._has_sent_end = False
+        self._line.resize(self._machine.workers)
+        self._before = self._machine.workers if self._machine.phase else 0
+
+    def change(self, wanted: int, now_us: float) -> None:
+        """Begin to add or remove workers, unless a change is under way."""
+        machine, line, n = self._machine, self._line, self._line.workers
+        if self._before or wanted == n:
+            return
+        self._before, self._began_us = n, now_us
+        if wanted > n:
+            machine.grow(wanted - n)
+            line.resize(wanted)
+            line.tell(LOG, n - 1, machine.open)
+        else:
+            machine.stop_r(n - wanted)
+
+    def go_on(self, *, is_taken: bool) -> None:
+        """Take the next step of a change; ``is_taken``: no tuple of S comes from the log now."""
+        if not self._before:
+            return
+        machine, line = self._machine, self._line
+        if is_taken and machine.can_redirect():
+            machine.redirect()
+            line.look(everyone=True)
+        if machine.can_leave() and not self._has_sent_end:
+            self._has_sent_end = True
+            first = machine.boundary + 1
+            line.tell(f"worker-{first}", first - 1, machine.leave)
+        if not machine.phase:
+            before, self._before = self._before, 0
+            self._has_sent_end = False
+            line.resize(machine.workers)
+            self._resized(before, machine.workers, self._began_us)

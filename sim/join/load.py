@@ -40,7 +40,6 @@ class Shedding:
         """Numbers, in the log, of the arrivals that were shed."""
         self._chances = chances
         self._drawn: list[float] = []
-        self._counted = 0
 
     def decide(self, events: Sequence[Event], first: int) -> None:
         """Decide on arrivals of an epoch whose first arrival has number ``first`` in the log.
@@ -51,11 +50,6 @@ class Shedding:
         self.offered += len(numbers)
         if self.share:
             self.shed.update([each for each in numbers if self._chance(each) < self.share])
-
-    def count_new(self) -> int:
-        """Return the number of arrivals that were shed since the last call."""
-        before, self._counted = self._counted, len(self.shed)
-        return self._counted - before
 
     def _chance(self, number: int) -> float:
         """Return the draw of an arrival; the order of calls does not matter."""
@@ -118,9 +112,7 @@ class LoadControl:
             self._machine.set_block_size(self._block_size)
         return self.wanted
 
-    def conclude(
-        self, epoch: int, since_us: float, now_us: float, line: Line, offered: int
-    ) -> None:
+    def conclude(self, epoch: int, since_us: float, now_us: float, line: Line) -> None:
         """Decide on the next epoch by the time in which workers were busy in the last one."""
         busy = [each.busy for each in line.stations[: line.workers]]
         spans_us = [each.integral_us([since_us, now_us]) for each in busy]
@@ -128,9 +120,6 @@ class LoadControl:
             epoch=epoch,
             elapsed_us=max(1, round(now_us - since_us)),
             busy_us=tuple([round(float(end - begin)) for begin, end in spans_us]),
-            offered=offered,
-            shed=self._shedding.count_new(),
-            held=sum(self._machine.gauges().held),
         )
         rules, state = self._control.rules, self._state
         assert rules is not None

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from model.join import chain
 from model.join import worker as local
 from model.join.oracle import Gate
-from model.join.rules import NUMBERED, Rules, Setup, initial
+from model.join.rules import Setup, initial
 from model.join.run import Recorder, next_epoch
 from model.join.state import (
     Acknowledgement,
@@ -57,7 +57,7 @@ class Letter(NamedTuple):
 class ModelChain:
     """A chain with the numbered protocol, which sends by docs/join.md, section 5."""
 
-    def __init__(self, config: JoinConfig, tuning: ChainTuning, rules: Rules = NUMBERED) -> None:
+    def __init__(self, config: JoinConfig, tuning: ChainTuning) -> None:
         self._config = config
         self._records = tuning.record and not tuning.control.resizes
         self._index = Index(config)
@@ -70,7 +70,6 @@ class ModelChain:
             wm_us,
             config.block_size,
             config.credit,
-            rules,
         )
         lane = Lane(store=RankArray().as_ranks())
         workers = (Worker(lane, lane),) * config.workers

@@ -16,7 +16,6 @@ from sim.join.live_chain import LiveChain
 from sim.join.load import Concluded
 from sim.join.machine import MachineOf
 from sim.join.tuning import ChainTuning, Control
-from sim.kernel.distributions import FloatArray
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
 from sim.kernel.run import TimedRun, run, uncollected
@@ -40,12 +39,6 @@ class ChainRun(TimedRun):
     """Traffic of the chain, for the formula of docs/join.md, section 8."""
     lag_us: float
     """Time from the last arrival until the chain was done with all of them."""
-    due_us: FloatArray
-    """Arrival of the later tuple of each pair, in the order in which pairs came out."""
-    latencies_us: FloatArray
-    """Time from then until the pair came out."""
-    commits_us: tuple[float, ...]
-    """Times at which epochs were over, the flush included."""
     concluded: tuple[Concluded, ...]
     """Epochs of a chain that follows the time in which its workers are busy."""
 
@@ -80,9 +73,6 @@ def simulate(
         tuning.control.rule,
         traffic_of(finished),
         finished.lag_us,
-        finished.due_us,
-        finished.latencies_us,
-        tuple(cluster.commits_us),
         tuple(cluster.load.concluded),
     )
     cluster.close()

@@ -3,12 +3,11 @@
 Source: docs/join.md, sections 5, 7 and 8.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp
 from typing import Annotated
 
 from model.join.load_claims import Rule
-from model.vocabulary import JoinConfig
 from model.vocabulary.join_load import (
     MOST,
     SHEDDING,
@@ -152,31 +151,3 @@ class ChainTuning(Settings):
     record: Annotated[
         bool, Setting("record steps of the protocol; not for a chain that scales")
     ] = False
-
-
-LEAD_BLOCKS = 4
-"""Number of blocks by which a stream may always run ahead of the other one on Spark."""
-INTAKE_TUPLES, INTAKE_US = 32, 1_000
-"""Arrivals that a busy worker of Spark admits at once; the intake looks for more after this."""
-HINTS_A_WINDOW = 100
-
-
-def as_on_spark(
-    tuning: ChainTuning, config: JoinConfig, rate_hz: float, stands_for: int = 1
-) -> ChainTuning:
-    """Return a tuning for epochs whose arrivals are all there at their start.
-
-    ``rate_hz`` is the rate of both streams in event time; a simulated tuple ``stands_for`` several.
-    Source: docs/join.md, section 5.
-    """
-    part_us = config.window_us / 2 / config.workers
-    blocks_us = LEAD_BLOCKS * config.block_size * 2_000_000 / rate_hz
-    return replace(
-        tuning,
-        pace_us=round(max(part_us, blocks_us)),
-        intake_tuples=max(1, INTAKE_TUPLES // stands_for),
-        intake_us=INTAKE_US,
-        hint_us=max(1, config.window_us // HINTS_A_WINDOW),
-        drains=True,
-        commit_us=0,
-    )

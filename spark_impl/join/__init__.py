@@ -3,7 +3,6 @@
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join.answers import (
     Progress,
-    complete_until,
     pending,
     progress,
     rejected,
@@ -27,7 +26,6 @@ __all__ = [
     "Ledger",
     "LoadRules",
     "Progress",
-    "complete_until",
     "from_history",
     "ledger",
     "make_system",

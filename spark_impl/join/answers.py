@@ -122,17 +122,6 @@ def progress(store: Address) -> Progress:
     )
 
 
-def complete_until(store: Address) -> int:
-    """Return the event time (us) below which the results of a chain are complete.
-
-    Every pair whose event times are both below it has come out. Raise :class:`InputProblem` if
-    ``store`` is not the store of a chain.
-    """
-    place = load_store(store)
-    last = place.last()
-    return NO_WATERMARK_US if last is None else last.complete_us
-
-
 def admitted(
     spark: SparkSession, store: ChainStore, stream: str, first: int, last: int
 ) -> DataFrame:

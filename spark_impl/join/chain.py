@@ -254,9 +254,6 @@ class Chain:
             epoch=done.epoch,
             elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
             busy_us=tuple(each.busy_us for each in summaries),
-            offered=sum(each.offered for each in summaries),
-            shed=done.reasons.get(REASON_SHED, 0),
-            held=sum(done.held),
         )
 
     def _report(self, taken: JoinConfig) -> None:

@@ -31,8 +31,6 @@ class Network(NamedTuple):
     """Whether messages of one direction arrive in the order in which they were sent."""
     twice: float = 0.0
     """Share of deliveries that are repeated later."""
-    cut: float = 0.0
-    """Share of steps at which a connection breaks and loses what it carries."""
     unforced: float = 0.0
     """Share of steps that send a block although the pace does not ask for it."""
 
@@ -72,12 +70,9 @@ class _Runner:
             if not actions and self._stands_still():
                 if all(worker.finished for worker in self._workers):
                     return
-                if not self._network.cut:
-                    msg = "the chain stands still before it is quiet"
-                    raise RuntimeError(msg)
-                self._cut(certain=True)  # both sides notice it and send again
+                msg = "the chain stands still before it is quiet"
+                raise RuntimeError(msg)
             self._choose.choice([*actions, *self._works()] or [lambda: None])()
-            self._cut()
             steps = None if steps is None else steps - 1
 
     def _stands_still(self) -> bool:
@@ -132,15 +127,6 @@ class _Runner:
         for neighbour, message in worker.outbox:
             self._channels[worker.number, neighbour].append(message)
         worker.outbox.clear()
-
-    def _cut(self, certain: bool = False) -> None:
-        for left in range(len(self._workers) - 1):
-            if certain or self._choose.random() < self._network.cut:
-                self._channels[left, left + 1].clear()
-                self._channels[left + 1, left].clear()
-                for worker, other in ((left, left + 1), (left + 1, left)):
-                    self._workers[worker].reconnect(other)
-                    self._collect(self._workers[worker])
 
 
 def run_in_process(workload: Workload, network: Network = FIFO, seed: int | None = None) -> Trace:

@@ -27,7 +27,7 @@ _LEAD_BLOCKS = 4
 class Copy:
     """A block that was sent and is not released yet."""
 
-    block: Block
+    tuples: int
     needed: int | None = None
     """Number of the last block of the other stream that must meet this copy.
 

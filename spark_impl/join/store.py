@@ -74,11 +74,10 @@ class Load(NamedTuple):
     @classmethod
     def from_json(cls, data: Sequence[Sequence[PlainData]]) -> "Load":
         """Build from plain data, which is a list for each field."""
-        measured, state, decision = data
-        busy = Measured(*measured)
-        return cls(
-            busy._replace(busy_us=tuple(busy.busy_us)), LoadState(*state), Decision(*decision)
-        )
+        # Stores written before this version count arrivals and tuples behind the busy times.
+        (epoch, elapsed_us, busy_us, *_), state, decision = data
+        measured = Measured(epoch, elapsed_us, tuple(busy_us))
+        return cls(measured, LoadState(*state), Decision(*decision))
 
 
 class Commit(NamedTuple):

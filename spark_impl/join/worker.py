@@ -7,8 +7,7 @@ Rules of this file:
 * A method is one action, or several actions in a row. No method waits.
 * The two streams are treated alike except in one point: blocks that come in are joined with copies
   of blocks of S, never with copies of blocks of R.
-* Messages may be lost with their connection (:meth:`Worker.reconnect` sends them again), come
-  twice, or come in another order.
+* Messages may come twice, or in another order. What is lost with a connection ends the epoch.
 """
 
 from collections.abc import Callable, Sequence
@@ -222,7 +221,7 @@ class Worker:
             part = tuples.take(slice(begin, end))
             block = Block(stream, lane.sent, other.received, left_us[end], part)
             lane.sent_wm_us = max(lane.sent_wm_us, block.wm_us)
-            lane.copies[block.number] = Copy(block)
+            lane.copies[block.number] = Copy(len(part))
             self.outbox.append((lane.ahead, block))
             first, last = (int(part.rank[0]), int(part.rank[-1])) if end else (-1, -1)
             self._recorder.step(
@@ -240,17 +239,6 @@ class Worker:
         if lane.store.least_ts() + patience_us < horizon_us:
             dropped = lane.store.drop_below(horizon_us)
             self._recorder.step(Drop, stream, horizon_us, dropped)
-
-    def reconnect(self, neighbour: int) -> None:
-        """Send again what the old connection to a neighbour may have lost."""
-        for lane in self.lanes.values():
-            if lane.ahead == neighbour:
-                self._send_hint(lane)
-                for copy in lane.copies.values():
-                    if copy.needed is None:
-                        self.outbox.append((neighbour, copy.block))
-                if lane.ended:
-                    self.outbox.append((neighbour, End(lane.stream, lane.sent)))
 
     @property
     def compared(self) -> int:
@@ -331,7 +319,7 @@ class Worker:
             return
         copy.needed = ack.sent_opposite
         lane.unacknowledged -= 1
-        lane.on_the_way -= len(copy.block.tuples)
+        lane.on_the_way -= copy.tuples
         lane.est = ack.size
         self._recorder.step(Ack, ack.stream, ack.number)
         self._release(lane)

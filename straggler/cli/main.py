@@ -30,8 +30,6 @@ COMMANDS = {
     "judge": "judge the answers of a system in any language, from files, without Spark and Java",
     "explore": "explore every behaviour of a model in a small scope, and look for planted bugs",
     "sim": "simulate one timed run of a room: the cost of waiting, missing and correcting",
-    "calibrate": "measure once what a cluster costs, for simulations of it",
-    "plan": "search with the simulation for the smallest cluster that keeps up",
     "sweep": "run experiments over grids of settings and seeds, in parallel, resumable",
     "report": "write results of sweeps as one page: verdicts, plots, published claims",
     "replay": "run a stored counterexample again; exit code 1 if it still fails",
@@ -59,8 +57,6 @@ examples:
   straggler judge work.jsonl trace.jsonl           answers of a system in any language
   straggler explore slack                          every behaviour of a small model
   straggler sim slack --seed 7 --plot run.svg      one timed run
-  straggler calibrate local[2] --output here.json  what a cluster costs
-  straggler plan join --rate 20000 --window 5min --links 100Mb/s --latency 2s
   straggler sweep                                  published experiments, simulated
   straggler report                                 results of sweeps as one page
   straggler replay counterexamples/slack-1a2b.json

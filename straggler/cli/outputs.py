@@ -17,7 +17,6 @@ WRITTEN = ("html", "json", "junit", "plot", "svg", "markdown", "output", "reprod
 ON_STDOUT = ("--html", "--json", "--junit", "--markdown")
 """Options whose file may be :data:`STDIO`."""
 READ = (
-    "calibration",
     "experiments",
     "files",
     "input",

@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent
 PRESENT = "unreleased"
 BEFORE, AFTER = 4, 3
 """Files of the input that the store has processed, and that come after it."""
-FORMS = ("judge ", "replay ", "report", "plan", "conformance")
+FORMS = ("judge ", "replay ", "report", "conformance")
 """Beginnings of the names of commands that read what earlier versions wrote."""
 
 

@@ -120,7 +120,6 @@ VERSIONED = {
     "judge-slack": ("w.jsonl", '"version": 1', "workload version 99 is not 1"),
     "judge-join": ("t.jsonl", '{"trace": 1', "trace is 99; it must be 1"),
     "replay-script": ("c.json", '"counterexample": 1', "c.json is not a counterexample of version"),
-    "plan": ("c.json", '"version": 1', "99"),
 }
 """File, its version, and the refusal of another one, by command."""
 

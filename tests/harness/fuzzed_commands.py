@@ -25,7 +25,6 @@ from straggler.inputs.protocol import parse_workload
 from straggler.judging.counterexamples import Counterexample
 from straggler.rooms import find_room
 from tests.house.repository import ROOT
-from tests.sim.calibrations import CALIBRATION
 from tests.sim.experiments import SMALL
 from tests.straggler.small_workloads import ASKED, small_files
 
@@ -113,10 +112,6 @@ def _others() -> Iterator[tuple[str, Form]]:
     unread = tuple(name for name in stored if name.endswith(".py"))
     page = ("conformance", "--stored", "--folder", "engines", "--markdown", "c.md")
     yield "conformance", Form(page, page[:2], stored, ("c.md",), passes_over=unread)
-    demand = ("--rate", "100", "--window", "10s", "--latency", "1min", "--links", "10Mb/s")
-    plan = ("plan", "join", *demand, "--calibration", "c.json", "--json", "p.json")
-    calibration = {"c.json": json.dumps(CALIBRATION.to_json()).encode()}
-    yield "plan", Form(plan, plan[:2], calibration, ("p.json",))
     errata = ("errata", "watermark", "--json", "e.json", "--markdown", "e.md")
     yield "errata", Form(errata, errata[:1], {}, ("e.json", "e.md"))
     store = dict(_files_of_ledger())

@@ -82,7 +82,7 @@ def verdict_on(
     rule = timed.rule._replace(power=power or timed.rule.power)
     first_us, last_us = within_us or (0, END_US)
     chosen = [moment for moment in timed.moments if first_us <= moment.at_us <= last_us]
-    verdicts = load_claims.over_all([load_claims.judge(chosen, rule)])
+    verdicts = load_claims.RUN_CLAIMS.over_all([load_claims.judge(chosen, rule)])
     return next(verdict for verdict in verdicts if verdict.claim == claim)
 
 

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from model.checking.accounts import EVERY_ROW
 from model.grouping import machine as grouping
 from model.join import oracle
-from model.join.run import SeededRun
 from model.script.intake import REDELIVERED, Intake
 from model.script.meaning import undefined_times
 from model.slack import rules
@@ -73,7 +72,6 @@ def _every_fifth(lost: Any) -> Any:
 
 
 UNTOLD = Planted(WindowTask.refuse, _every_fifth([]))
-EPOCH_ZERO = Planted(SeededRun._emit, lambda right, self, pairs, _epoch: right(self, pairs, 0))
 NEXT_WORKER = Planted(
     hosted_sensors,
     lambda right, placed: [Hosted(worker + 1, sensor) for worker, sensor in right(placed)],
@@ -121,7 +119,6 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
                 replace(config, window_us=2 * config.window_us), *given
             ),
         ),
-        "no pair before its tuples": EPOCH_ZERO,
         "rejected is what watermark and decisions say": Planted(oracle.Gate.offer, _last_forgotten),
         "the recorded steps are a behaviour of the protocol": "no_copy",
         EVERY_ROW: Planted(oracle.Gate.offer, _last_forgotten),

@@ -20,7 +20,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     REST: (
         # planted bugs, and small worlds of the explorer
         "model/*/variants.py",
-        "model/join/mistakes.py",
         "model/*/scopes.py",
         # sentences
         "model/vocabulary/script/problems.py",
@@ -28,7 +27,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         # how Java starts, what a wheel contains, how fast a machine is
         "spark_impl/class_archive.py",
         "spark_impl/runtime/packages.py",
-        "spark_impl/join/*_probe.py",
         # experiments, their figures and pages
         "sim/report/*",
         "sim/sweep/*",
@@ -40,8 +38,6 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "sim/*/words.py",
         "sim/*figures.py",
         "sim/scenarios.py",
-        "sim/calibration.py",
-        "sim/join/planning.py",
     ),
     VERDICTS: ("model/checking/*", "model/*/*claims.py", "model/*/evidence.py"),
     RUNS: ("sim/*",),

@@ -22,12 +22,12 @@ from model.join.load_claims import (
     CALM,
     FLAT,
     NO_FALSE_SHEDDING,
+    RUN_CLAIMS,
     SCALED,
     SHED_AS_ASKED,
     Moment,
     Rule,
     judge,
-    over_all,
 )
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Route
@@ -120,7 +120,7 @@ def run(seconds: int = 900) -> list[Moment]:
 
 
 def outcomes(moments: list[Moment]) -> dict[str, Outcome]:
-    return {each.claim: each.outcome for each in over_all([judge(moments, RULE)])}
+    return {each.claim: each.outcome for each in RUN_CLAIMS.over_all([judge(moments, RULE)])}
 
 
 def test_the_right_controller_keeps_every_promise() -> None:

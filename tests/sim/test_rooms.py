@@ -2,10 +2,8 @@
 
 import gc
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,17 +11,15 @@ from model.checking.claims import Outcome
 from model.vocabulary.join import Match, Rejected
 from model.vocabulary.settings import pick, read_settings, settings_of
 from sim import grouping, join, script, slack, watermark
-from sim.calibration import Calibration, spread_of
 from sim.clusters import ClusterSettings
 from sim.grouping.scenarios import SCENARIOS as OF_GROUPING
 from sim.join.scenarios import SCENARIOS as OF_JOIN
 from sim.kernel.distributions import Constant
-from sim.kernel.link import HERE, Noise, Place, Tier
+from sim.kernel.link import HERE, Noise, Place
 from sim.kernel.plan import Cluster, Worker
 from sim.kernel.run import TimedRun
 from sim.script.scenarios import SETS as OF_SCRIPT
 from straggler.rooms import find_room
-from tests.sim.calibrations import CALIBRATION
 
 RUNS: Mapping[str, Callable[[Mapping[str, str], int], TimedRun]] = {
     "slack": slack.from_settings,
@@ -125,33 +121,3 @@ def test_every_setting_reaches_the_cluster() -> None:
         for speed, place in zip((2.0, 0.5, 2.0, 0.5), places, strict=True)
     ]
     assert found == Cluster(tuple(workers), Constant(40.0), 10, Noise(0.25, 300.0))
-
-
-# ------------------------------------------------------------------------------------- calibration
-
-
-def test_simulations_take_the_medians_of_a_calibration() -> None:
-    assert Calibration.from_json(CALIBRATION.to_json()) == CALIBRATION
-    found = replace(CALIBRATION, latency_us=(90.0, 100.0, 900.0), bandwidth_mbps=(8.0, 10.0, 11.0))
-    assert found.link == Tier(100.0, 10.0)
-    assert spread_of([3.0, 1.0, 2.0, 9.0]) == (1.0, 2.5, 9.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "sentence"),
-    [
-        ("version", 2, "version is 2; it must be 1"),
-        ("message_us", [1.0, 2.0], "message_us is [1.0, 2.0]; it must be three numbers"),
-        ("bandwidth_mbps", [0, 1, 2], "bandwidth_mbps is 0; it must be a finite number > 0"),
-        ("message_bytes", 1e-308, "message_bytes is 1e-308; it must be "),
-        ("tuple_bytes", 10**20, "tuple_bytes is 100000000000000000000; it must be "),
-        ("speeds", [1.0], "speeds is [1.0]; it must be 2 numbers, as hosts has"),
-        ("seconds", 7, "unknown setting 'seconds'"),
-    ],
-)
-def test_an_impossible_value_of_a_calibration_is_named(
-    name: str, value: Any, sentence: str
-) -> None:
-    with pytest.raises(ValueError, match=r"^.+$") as refusal:
-        Calibration.from_json({**CALIBRATION.to_json(), name: value})
-    assert str(refusal.value).startswith(sentence)

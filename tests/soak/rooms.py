@@ -377,7 +377,7 @@ def open_join(spark: SparkSession, room: str, disk: Path, workers: int) -> Opene
             "rows": [list(row) for row in join.results(spark, store).select(*columns).collect()],
             "handed": handed.read_rows(),
             "shed": [list(row) for row in shed],
-            "complete_us": join.complete_until(store),
+            "complete_us": join.progress(store).complete_us,
         }
 
     return Opened([stream.start], stream.flush, observe)

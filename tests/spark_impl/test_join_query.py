@@ -22,7 +22,6 @@ from spark_impl.join import (
     ChainJoin,
     ChainProblem,
     ChainStream,
-    complete_until,
     from_history,
     one_time,
     progress,
@@ -118,7 +117,7 @@ def test_a_stream_that_never_sent_follows_the_other_one(
     )
     chain.advance(rows_of(spark, events_of(("R", 100, 1.0))))
     assert progress(tmp_path).held_by == S
-    assert complete_until(tmp_path) == NO_WATERMARK_US
+    assert progress(tmp_path).complete_us == NO_WATERMARK_US
     more = [each._replace(seq=7, source_id=7) for each in events_of(("R", 106, 1.0))]
     chain.advance(rows_of(spark, tuple(more)))
     chain = Chain(spark, CONFIG, tmp_path)  # marks and floors outlast the driver

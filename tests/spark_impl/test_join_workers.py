@@ -1,4 +1,4 @@
-"""Workers of a chain: connections, task slots and measurements, without Spark."""
+"""Workers of a chain: connections and task slots, without Spark."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -10,18 +10,8 @@ import pytest
 
 from spark_impl.join import messages, rendezvous, stage
 from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
-from spark_impl.join.slot_probe import Slot, bandwidths_mbps, speeds_of
 from spark_impl.join.stage import check_slots
 from spark_impl.join.transport import Door, Links, NeighbourLost, listen
-from spark_impl.join.work_probe import (
-    ARRIVALS,
-    MIXES,
-    REPETITIONS,
-    RUN,
-    Work,
-    fit_costs,
-    measure_work,
-)
 from spark_impl.runtime.session import EnvironmentProblem
 
 # ------------------------------------------------------------------------------------ connections
@@ -107,7 +97,7 @@ def test_an_invalid_frame_is_refused_in_one_sentence(kind: int) -> None:
         messages.decode_messages(kind, b"R" + b"\x01" * 40)
 
 
-# ------------------------------------------------------------------------- slots and measurements
+# ------------------------------------------------------------------------------------------ slots
 
 
 MANAGER = SimpleNamespace(defaultResourceProfile=lambda: None)
@@ -152,55 +142,3 @@ def test_too_few_slots_are_refused(
     ):
         waited_s(cluster, 3, monkeypatch)
     assert cluster.now_s < limit_s
-
-
-COUNTS = ((2_500, 20_000, 2_000, 0), (200, 20_000, 2_000, 0), (200, 20_000, 1_000_000, 0))
-ALL = (200, 20_000, 1_000_000, 600_000)
-
-
-def _work(counts: tuple[int, int, int, int], factor: float = 1.0) -> Work:
-    """Return work whose costs are 20, 3, 0.05 and 0.1 us."""
-    costs = (20.0, 3.0, 0.05, 0.1)
-    spent = sum(n * cost for n, cost in zip(counts, costs, strict=True))
-    return Work(*counts, elapsed_us=factor * spent)
-
-
-def test_costs_are_found_in_the_times_of_runs() -> None:
-    found = fit_costs([_work(counts) for counts in (*COUNTS, ALL)])
-    expected = {"message_us": 20, "tuple_us": 3, "comparison_us": 0.05, "result_us": 0.1}
-    assert found == pytest.approx(expected, rel=1e-6)
-
-
-def test_no_cost_is_below_0() -> None:
-    """The run with results was quicker by chance."""
-    found = fit_costs([*(_work(counts) for counts in COUNTS), _work(ALL, 0.3)])
-    assert min(found.values()) >= 0
-
-
-def test_mixes_tell_the_costs_apart() -> None:
-    runs = measure_work(0)
-    assert len(runs) == REPETITIONS
-    small, usual, comparing, finding = runs[0]
-    assert len(runs[0]) == len(MIXES)
-    assert small.messages > 5 * usual.messages
-    assert comparing.comparisons > 100 * usual.comparisons
-    assert (comparing.results, finding.comparisons) == (0, comparing.comparisons)
-    assert finding.results > 100_000
-    # Admitted, and then sent, taken and dropped, each at most once.
-    assert all(ARRIVALS <= each.tuples <= 4 * ARRIVALS for each in runs[0])
-    assert all(each.messages >= ARRIVALS // RUN for each in runs[0])
-    assert [each[:4] for each in runs[-1]] == [each[:4] for each in runs[0]]
-
-
-def test_bandwidth_is_that_after_the_burst() -> None:
-    """A megabit comes at once, then 1 Mb/s."""
-    pieces = 200
-    sizes = [12_500 if number < 10 else 1_250 for number in range(pieces)]
-    times_s = [max(0, number - 10) * 0.01 for number in range(pieces)]
-    found = bandwidths_mbps(times_s, sizes)
-    assert found == pytest.approx([1.0] * 3, rel=0.05)
-
-
-def test_the_fastest_slot_has_speed_1() -> None:
-    slots = [Slot(n, "host", [us, us, 9 * us], [], [], []) for n, us in enumerate((20.0, 10.0))]
-    assert speeds_of(slots) == (0.5, 1.0)

@@ -42,7 +42,6 @@ def rows(folder: Path) -> list[dict[str, Any]]:
         ("watermark", "--per task --corrections --aggregate count", "late coverage"),
         ("watermark", "--upstreams 2 --insert-every 5s --clocks arrivals", ""),
         ("join", "--level steps", "matches across_epochs rejected blocks copies in_the_middle"),
-        ("join", "--level steps --decisions 1:5:4:0.25,2:2:9:0,3:4:1:0.5", "matches rejected"),
         ("script", "--level steps", "tuples shared late undefined results sent"),
         ("script", "--watermark disorder --cluster 4", "results"),
         ("script", "--watermark scaled --cluster 4", "results"),

@@ -79,7 +79,7 @@ def test_a_file_without_times_arrives_as_it_stands(tmp_path: Path) -> None:
 def case_of(name: str) -> Case:
     """Return the case of a named input, with defaults for all options."""
     names = ("r", "s", "on", "window_us", "lateness_us", "workers", "block_size")
-    options = dict.fromkeys((*names, "credit", "batches", "decisions", "idle_after_us"))
+    options = dict.fromkeys((*names, "credit", "batches", "idle_after_us"))
     found = JOIN.cases(Arguments(**options, input=[name], seed=0), DEFAULT_COLUMNS)
     return next(case for case in found if isinstance(case, Case))
 

@@ -18,12 +18,10 @@ from syrupy.assertion import SnapshotAssertion
 from properties.promised import Reached, promised
 from tests.harness import fuzzing
 from tests.harness.fuzzed_commands import Form, make_forms
-from tests.sim.calibrations import CALIBRATION
 from tests.sim.experiments import SMALL
 from tests.straggler.command import Straggler
 
 STREAM = "event_time,value,key\n1,1,a\n3,2,b\n2,3,a\n"
-CALIBRATED = CALIBRATION.to_json()
 FILES: dict[str, str | bytes] = {
     **dict.fromkeys(("stream.csv", "r.csv", "s.csv"), STREAM),
     "mine.toml": "a day's work",
@@ -60,7 +58,6 @@ FILES: dict[str, str | bytes] = {
     "empty.json": "{}",
     "other.json": '{"counterexample": 9}',
     "hollow.json": '{"counterexample": 1}',
-    "old.json": json.dumps({**CALIBRATED, "version": 2}),
     "sweeps/runs/0.json": "{}",
     "job.json": json.dumps(
         {

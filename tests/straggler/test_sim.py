@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from straggler.cli.calibrate import read_calibration
 from straggler.rooms import find_room, room_names
-from tests.straggler.command import PATIENCE_S, Done, Straggler, assert_refused, start
+from tests.straggler.command import Straggler
 
 
 def test_a_scope_is_searched_and_every_planted_bug_found(
@@ -90,52 +89,3 @@ def test_workers_without_work_and_faults_that_meet_none_are_named(straggler: Str
     said = straggler("sim", "slack", *given, "--set", f"faults={faults}").out
     assert "idle: 2 of 3 workers had no work: worker-" in said
     assert said.count(" at 5s changed nothing, because worker-") == 2
-
-
-# ``straggler plan`` and ``straggler calibrate``: the smallest chain that keeps up.
-
-
-DEMAND = ("--rate", "2000", "--window", "10s", "--latency", "1min", "--selectivity", "0.8")
-
-
-def test_a_plan_names_the_chain_and_the_one_that_fails(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    done = straggler("plan", "join", *DEMAND, "--json", "plan.json")
-    assert (done.code, done.err) == (0, "")
-    plan = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
-    chain, smaller = plan["chain"], plan["smaller"]
-    assert chain["workers"] == smaller["workers"] + 1 > 1
-    assert done.out.split()[:2] == ["workers", str(chain["workers"])]
-    assert f"A chain of {smaller['workers']} worker" in done.out
-
-
-def test_what_no_chain_does_is_said(straggler: Straggler, tmp_path: Path) -> None:
-    demand = ("--rate", "20000", "--window", "5min", "--latency", "2s", "--selectivity", "0.001")
-    done = straggler("plan", "join", *demand, "--json", "plan.json")
-    assert (done.code, done.err) == (1, "")
-    assert done.out.startswith("no chain does this: one worker would be busy for 721%")
-    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["chain"] is None
-
-
-def calibrate(folder: Path, *arguments: str) -> Done:
-    """Run ``straggler calibrate`` in a process without a session, which it would take and end."""
-    with start(folder, "calibrate", *arguments) as running:
-        out, err = running.communicate(timeout=PATIENCE_S)
-    return Done(running.returncode, out, err)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(2 * PATIENCE_S)
-def test_a_calibration_is_written_and_a_plan_reads_it(straggler: Straggler, tmp_path: Path) -> None:
-    done = calibrate(tmp_path, "local[2]", "--seed", "3", "--output", "here.json")
-    assert (done.code, done.err) == (0, "")
-    found = read_calibration(tmp_path / "here.json")
-    assert (found.master, found.seed, len(found.speeds), found.hosts) == ("local[2]", 3, 2, (0, 0))
-    assert max(found.speeds) == 1.0
-    for name in ("message_us", "tuple_us", "epoch_us", "batch_us", "latency_us"):
-        assert found.typical(name) > 0, name
-    demand = ("--rate", "100", "--window", "10s", "--latency", "1min")
-    planned = straggler("plan", "join", *demand, "--calibration", "here.json")
-    assert (planned.code, "measured on local[2]" in planned.out) == (0, True)
-    assert_refused(calibrate(tmp_path, "local[1]"), "a calibration needs two task slots")

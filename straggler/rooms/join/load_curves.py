@@ -71,7 +71,7 @@ def follow(rules: LoadRules, workers: int, curve: Sequence[float]) -> Iterator[D
         # The first workers are busier than the last ones, as at the ends of a chain.
         shares = [load / m * (1.25 - 0.5 * n / max(1, m - 1)) for n in range(m)]
         busy_us = tuple(int(UNIT_US * max(0.0, share)) for share in shares)
-        state, decision = decide(rules, state, Measured(epoch, UNIT_US, busy_us, 100, 0, 10))
+        state, decision = decide(rules, state, Measured(epoch, UNIT_US, busy_us))
         yield decision
 
 
@@ -103,7 +103,7 @@ def courses(draw: st.DrawFn) -> Course:
         m = draw(st.sampled_from([1, 2, 3, 5]))
         spread = st.floats(0.5, 1.5, allow_subnormal=False)
         busy_us = tuple(int(elapsed_us * load / 4 * draw(spread)) for _ in range(m))
-        measured.append(Measured(epoch, elapsed_us, busy_us, draw(st.integers(0, 99)), 0, 0))
+        measured.append(Measured(epoch, elapsed_us, busy_us))
     return Course(rules, workers, tuple(measured))
 
 

@@ -4,7 +4,6 @@ Conditions are text, for example ``key and value within 2``.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any, NamedTuple, assert_never
 
@@ -18,7 +17,6 @@ from model.vocabulary.join import (
     And,
     Apart,
     Band,
-    Decision,
     Equi,
     Ineq,
     Predicate,
@@ -64,7 +62,6 @@ BY_INPUT = {
 _OWN = ("block_size", "credit", "idle_after_us")
 _USUAL = {"block_size": f"by input, at most {BLOCK_SIZE}", "credit": str(CREDIT)}
 OTHERS = {"window_us": "--window", "the name of a query": "--on"}
-DECISION = "EPOCH:WORKERS:BLOCK:SHARE"
 
 
 def options() -> Iterator[Option]:
@@ -76,8 +73,6 @@ def options() -> Iterator[Option]:
     yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
     conditions = f"{GRAMMAR}; may be repeated, all share one chain (key)"
     yield Option("--on", conditions, metavar="CONDITION", multiple=True, section=QUERY)
-    decisions = f"{DECISION},... from these epochs on (none)"
-    yield Option("--decisions", decisions, metavar="LIST", section=QUERY)
     known = settings_of(JoinConfig)
     own = {name: known[name] for name in _OWN}
     yield from setting_options(own, _USUAL, everyday=("block_size", "credit"))
@@ -144,37 +139,12 @@ def _config(args: Arguments, defaults: Defaults, lateness_us: int) -> JoinConfig
         if (value := getattr(args, setting)) is not None:
             given[setting] = value
     named = tuple((write_condition(condition), condition) for condition in conditions)
-    decisions = parse_decisions(args.decisions or "")
     try:
         config = JoinConfig(queries=named, **given)  # type: ignore[arg-type]  # the fields are given by name
     except ValueError as error:
         raise UsageError(in_options(str(error), settings_of(JoinConfig), OTHERS)) from error
-    try:
-        config = replace(config, decisions=decisions)
-    except ValueError as error:
-        raise UsageError(f"--decisions: {error}") from error
     refuse_chain("--workers", config.workers, "--window", config.window_us)
-    for decision in config.decisions:
-        name = f"--decisions: workers from epoch {decision.epoch} on"
-        refuse_chain(name, decision.workers, "--window", config.window_us)
     return config
-
-
-def parse_decisions(text: str) -> tuple[Decision, ...]:
-    """Read decisions such as ``1:4:16:0,3:2:16:0.25``.
-
-    Raise :class:`UsageError` with one sentence that names the offending value.
-    """
-    found = []
-    for part in text.split(",") if text else ():
-        fields = part.split(":")
-        try:
-            epoch, workers, block_size, share = fields
-            found.append(Decision(int(epoch), int(workers), int(block_size), float(share)))
-        except ValueError as error:
-            msg = f"--decisions has {part!r}; it must be {DECISION}, such as 3:4:64:0.25"
-            raise UsageError(msg) from error
-    return tuple(found)
 
 
 def refuse_keyless(config: JoinConfig, without_keys: Sequence[str]) -> None:
@@ -209,8 +179,6 @@ def describe(config: JoinConfig, is_asked: bool) -> str:
         for name, usual in plain.items()
         if getattr(config, name) != usual
     ]
-    if config.decisions:
-        others.append(f"decisions={','.join(':'.join(map(str, d)) for d in config.decisions)}")
     return ", ".join([" | ".join(name for name, _ in config.queries), times, *others])
 
 
