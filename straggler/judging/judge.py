@@ -32,7 +32,6 @@ from straggler.rooms import (
     Evidence,
     Figures,
     JudgedCase,
-    Prediction,
     ReferenceRun,
     Remark,
     Room,
@@ -65,8 +64,6 @@ class Judgement:
     """Digests of the reference's trace and of the observed trace."""
     reference: str
     """``sim``, ``model`` or ``both``."""
-    predicted: Prediction
-    """Times predicted by the simulation."""
     simulated: tuple[Verdict, ...]
     """Verdict on the agreement of simulation and model, if both ran."""
     level: str
@@ -108,7 +105,6 @@ class Judgement:
             "seconds": round(self.seconds, 3),
             "reference": self.reference,
             "level": self.level,
-            **self.predicted._asdict(),
             "label": self.case.input,
             "query": self.case.query,
             "config": dict(self.case.workload.config),
@@ -169,7 +165,6 @@ def judge(scope: Scope, case: Case, system: System, expected: ReferenceRun) -> J
         seconds,
         (wanted.digest(), observed.digest()),
         expected.reference,
-        expected.predicted,
         expected.simulated,
         scope.level,
     )
@@ -255,8 +250,7 @@ def _replayed(room: Room, workload: Workload, reference: str) -> ReferenceRun:
     given = run.workload.with_(faults=workload.faults) if workload.faults else run.workload
     # Workloads are usually equal: then the arrivals are kept in memory once.
     given = workload if given == workload else given
-    predicted = room.predictor.predict(run)
-    return ReferenceRun(reference, given, run.trace, predicted, course=run.course)
+    return ReferenceRun(reference, given, run.trace, course=run.course)
 
 
 def run_system(room: Room, system: System, workload: Workload) -> tuple[Trace, Verdict | None]:

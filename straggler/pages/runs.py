@@ -112,7 +112,7 @@ def compared_section(
         pictures = tuple(draw_pictures(course, room.timed.plot, name))
         about = (
             "Simulated: the same arrivals, replayed through the stated cluster, whose answers the"
-            f" system has to give. {room.predictor.describe()}"
+            " system has to give."
         )
         tables = [(f"{heading} of the simulation", table) for heading, table in _tables(course)]
     remarks = [f"{remark.name}: {remark.sentence}." for remark in judgement.remarks]

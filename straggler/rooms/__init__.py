@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from straggler.inputs.set_aside import SetAside
     from straggler.options import Arguments, Option
     from straggler.pages.errata import Erratum
-    from straggler.wiring import Predictor
 
 __path__ = extend_path(__path__, __name__)
 
@@ -77,17 +76,6 @@ class Figure(NamedTuple):
     """Format specification of the number."""
 
 
-class Prediction(NamedTuple):
-    """Figures of one replay through the stated cluster; names end in their unit."""
-
-    predicted_tuples_per_s: float | None
-    predicted_latency_p50_ms: float | None
-    predicted_latency_p99_ms: float | None
-
-
-NO_PREDICTION = Prediction(None, None, None)
-
-
 class ReferenceRun(NamedTuple):
     """The workload that a system on trial receives, and the trace that is expected of it."""
 
@@ -95,8 +83,6 @@ class ReferenceRun(NamedTuple):
     """``sim``, ``model`` or ``both``."""
     workload: Workload
     trace: Trace
-    predicted: Prediction = NO_PREDICTION
-    """Prediction of the simulation, if there was one."""
     simulated: tuple[Verdict, ...] = ()
     """Verdict on the agreement of simulation and model, if both ran."""
     course: Course | None = None
@@ -286,8 +272,6 @@ class Room:
     """
     timed: TimedRoom[Any, Any]
     """Simulation of plans and replays, and the plot of a run."""
-    predictor: Predictor
-    """Reader of the predicted times in a replay."""
     example: Mapping[str, str]
     """Settings of a timed run in which unequal workers, tiers, bursts and faults can be seen."""
     slots: Callable[[Workload], int] = lambda _: 2

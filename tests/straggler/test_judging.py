@@ -17,7 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from model.checking.claims import Outcome
 from model.slack.variants import VARIANTS
-from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Trace, Workload
+from model.vocabulary import Event, JoinConfig, SlackConfig, Trace, Workload
 from model.vocabulary.join import Equi, Match
 from model.vocabulary.join import Rejected as NoPair
 from model.vocabulary.slack import WORDS
@@ -29,12 +29,11 @@ from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
 from straggler.judging.counterexamples import Counterexample, SimulatedCluster
-from straggler.judging.judge import MODEL, OURS, SIM, compare_traces, judge_workload, run_reference
+from straggler.judging.judge import MODEL, OURS, compare_traces, judge_workload
 from straggler.judging.levels import ANSWERS, STEPS, Scope
 from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.judging.trial import Trial
 from straggler.rooms import find_room
-from straggler.rooms.grouping.room import ROOM as GROUPING
 from straggler.rooms.slack.room import ROOM as SLACK
 from tests.straggler.command import Straggler, assert_refused
 from tests.straggler.small_workloads import ASKED, exact_windows, model, pairs, windows
@@ -162,21 +161,9 @@ def test_reference_model_runs_no_simulation(
     done = straggler(*ASK, "--system", RIGHT)
     assert_refused(done, "stream", "cannot be replayed", "Plan.epoch_us is 7", "--reference model")
     done = straggler(*ASK, "--system", RIGHT, "--reference", MODEL, "--json", "v.json")
-    assert (done.code, "redicted" in done.out) == (0, False)
+    assert done.code == 0
     (row,) = json.loads((files / "v.json").read_text(encoding="utf-8"))
-    assert {row[name] for name in row if name.startswith("predicted_")} == {None}
     assert OURS not in [claim["claim"] for claim in row["claims"]]
-
-
-def test_the_rate_is_that_at_which_the_busiest_worker_never_rests() -> None:
-    # Two tasks, one on each worker, take turns: the one of speed 0.5 takes 200 us a tuple.
-    times = ((0, (100, 200)),)
-    config = GroupingConfig(2, window_tuples=5_000, policy="round-robin", times_us=times)
-    arrivals = tuple(Event(n, n, "a", n * 1_000, 1.0, n * 1_000, "") for n in range(20_000))
-    workload = Workload("grouping", arrivals, config.to_json(), (5_000, 10_000, 15_000))
-    predicted = run_reference(GROUPING, workload, SIM, GROUPING.step_types).predicted
-    # Exponential service of 10,000 tuples: six standard errors are 6%.
-    assert predicted.predicted_tuples_per_s == pytest.approx(10_000, rel=0.06)
 
 
 BUGGY = "model.slack.variants:lost_update"

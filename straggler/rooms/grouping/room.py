@@ -36,7 +36,6 @@ from straggler.rooms.grouping import inputs, queries
 from straggler.rooms.grouping.errata import ERRATA
 from straggler.rooms.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from straggler.wiring import (
-    Predictor,
     compare_sides,
     judge_guard,
     make_case,
@@ -243,13 +242,6 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(refuse_settings, from_settings),
     timed=TIMED_ROOM,
-    predictor=Predictor(
-        "median_latency_us",
-        "p99_latency_us",
-        "from the arrival of a tuple to the end of its service",
-        ("busiest",),
-        "as fast as times_us says at first (exponential)",
-    ),
     example=EXAMPLE,
     alternatives=alternatives,
     errata=ERRATA,

@@ -27,7 +27,6 @@ from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark,
 from straggler.rooms.join import inputs, limits, queries
 from straggler.rooms.join.errata import ERRATA
 from straggler.wiring import (
-    Predictor,
     judge_guard,
     make_case,
     select_inputs,
@@ -254,12 +253,6 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=UNRECORDED,  # results are what is compared
-    predictor=Predictor(
-        "median_latency_us",
-        "p99_latency_us",
-        "from the arrival of the later tuple of a pair to the pair",
-        ("busy_",),
-    ),
     example=EXAMPLE,
     timed_remarks=timed_remarks,
     errata=ERRATA,

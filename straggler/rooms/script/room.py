@@ -52,7 +52,6 @@ from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import statement_text
 from straggler.rooms.script.plan import Plan, as_float, make_plan
 from straggler.wiring import (
-    Predictor,
     compare_sides,
     judge_guard,
     make_case,
@@ -350,12 +349,6 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=TIMED_ROOM,
-    predictor=Predictor(
-        "p50_result_latency_us",
-        "p99_result_latency_us",
-        "from the stamp of a result, by the sensors' clock, to the result",
-        ("busiest",),
-    ),
     example=EXAMPLE,
     timed_remarks=timed_remarks,
     alternatives=alternatives,

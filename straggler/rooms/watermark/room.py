@@ -22,7 +22,7 @@ from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from straggler.rooms.watermark import queries
 from straggler.rooms.watermark.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
-from straggler.rooms.windows.cases import PREDICTOR, Agreement, cases
+from straggler.rooms.windows.cases import Agreement, cases
 from straggler.rooms.windows.limits import refuse_settings
 from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
 
@@ -127,7 +127,6 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     timed=TIMED_ROOM,
-    predictor=PREDICTOR,
     example=EXAMPLE,
     errata=ERRATA,
 )

@@ -15,19 +15,13 @@ from straggler.inputs.tables import Recording
 from straggler.options import Arguments
 from straggler.rooms import Case, SkippedInput
 from straggler.rooms.windows.queries import BATCHES, ConfigT
-from straggler.wiring import Predictor, make_case, select_inputs
+from straggler.wiring import make_case, select_inputs
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 TOLERANCE = 1e-9
 """Relative tolerance of sums that float64 rounds."""
 SUMMED = ("sum", "avg")
 """Aggregates that float64 may round, and in which values may cancel; all others are exact."""
-PREDICTOR = Predictor(
-    "p50_window_latency_us",
-    "p99_window_latency_us",
-    "from the end of a window, by the sources' clock, to its first answer",
-    ("utilisation_",),
-)
 Queries = Callable[[Arguments, str, Recording], Iterator[tuple[ConfigT, str]]]
 """Function that yields the queries for an input, as the options say, each with its title."""
 
