@@ -7,7 +7,6 @@ made of the parts at the end of this file: work of tuples, links, full queues, a
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -103,9 +102,7 @@ class TimedRoom(Generic[ConfigT, RunT]):
         # Imported here: matplotlib takes a second, and no other command needs it.
         from sim.report.drawing import draw_timed_run, save
 
-        title, panels, latency, lag = self.plot
-        draw = partial(draw_timed_run, run, title(run.summary), panels, latency=latency, lag=lag)
-        save(draw, (), path)
+        save(draw_timed_run, (run.course, self.plot), path)
 
 
 def names_of(setting: str, text: str, known: Collection[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ Rules of the page:
 3. A verdict is a word, never a colour alone.
 """
 
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -22,7 +23,10 @@ from sim.report.words import version
 from sim.sweep.experiment import Label
 from sim.sweep.reading import catalogue
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none';"
+    " form-action 'none'"
+)
 _SIGNS: Mapping[Outcome, tuple[str, str]] = {
     Outcome.HOLDS: ("✓", "met"),
     Outcome.BROKEN: ("✗", "unmet"),
@@ -61,6 +65,7 @@ def render(name: str, **values: object) -> str:
         finalize=_shown,
     )
     environment.filters |= {
+        "as_image": _as_image,
         "caption": caption,
         "configuration": _configuration,
         "counted": _counted,
@@ -75,6 +80,14 @@ def _shown(value: object) -> object:
     """Return a value as a page shows it; keys and messages of systems are texts of strangers."""
     is_theirs = isinstance(value, str) and not isinstance(value, Markup)
     return escaped_lines(str(value)) if is_theirs else value
+
+
+def _as_image(svg: str) -> str:
+    """Return a picture as the address of an image that holds it.
+
+    Ids and styles of a picture end at its image: a page has many pictures.
+    """
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
 
 
 def _read(name: str) -> str:

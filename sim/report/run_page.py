@@ -7,7 +7,6 @@ from typing import NamedTuple
 from model.checking.claims import Outcome, Verdict
 from sim.report.contents import NumbersTable
 from sim.report.page import render
-from sim.report.run_plots import RunPicture
 
 Pairs = tuple[tuple[str, str], ...]
 """Names with their values, as text."""
@@ -46,9 +45,10 @@ class RunSection(NamedTuple):
     report: tuple[str, ...]
     """Lines on a counterexample; empty unless something is broken."""
     faults: tuple[str, ...]
-    pictures: tuple[RunPicture, ...]
-    about_pictures: str
-    """Sentences below the pictures, or the reason why there are none."""
+    picture: str
+    """Text of an SVG file; empty if there is none."""
+    about_picture: str
+    """Sentences below the picture, or the reason why there is none."""
     tables: tuple[tuple[str, NumbersTable], ...]
     """Tables that are folded, each with its name."""
 
