@@ -33,7 +33,7 @@ COMMANDS = {
     "calibrate": "measure once what a cluster costs, for simulations of it",
     "plan": "search with the simulation for the smallest cluster that keeps up",
     "sweep": "run experiments over grids of settings and seeds, in parallel, resumable",
-    "report": "write results of sweeps as one page: verdicts, plots, published claims",
+    "report": "write results of sweeps as one page: what was published, what came out, verdicts",
     "replay": "run a stored counterexample again; exit code 1 if it still fails",
     "conformance": "judge engines of others, and write the page of their verdicts",
     "errata": "show published rules that break their promises, each with a small counterexample",

@@ -10,9 +10,8 @@ from matplotlib.ticker import MaxNLocator
 
 from model.checking.accounts import EVERY_ROW
 from model.checking.claims import Outcome, Verdict
-from sim.report.contents import NumbersTable
 from sim.report.drawing import STYLES, as_svg, panels
-from sim.report.run_page import RunSection
+from sim.report.run_page import NumbersTable, RunSection
 from spark_impl.runtime import accounts
 from spark_impl.runtime.accounts import Ledger
 

@@ -11,9 +11,8 @@ from model.checking.claims import Outcome
 from model.vocabulary.durations import write_duration, write_short
 from sim.kernel.faults import Fault
 from sim.kernel.run import Course, TimedRun
-from sim.report.contents import NumbersTable
 from sim.report.drawing import as_svg, describe_fault, draw_timed_run, fault_span_us
-from sim.report.run_page import Pairs, RunSection
+from sim.report.run_page import NumbersTable, Pairs, RunSection
 from sim.report.words import format_number, readable_name, unit_of
 from straggler.judging.judge import Judgement
 from straggler.options import default_in_words
