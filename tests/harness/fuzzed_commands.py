@@ -117,8 +117,8 @@ def _others() -> Iterator[tuple[str, Form]]:
     plan = ("plan", "join", *demand, "--calibration", "c.json", "--json", "p.json")
     calibration = {"c.json": json.dumps(CALIBRATION.to_json()).encode()}
     yield "plan", Form(plan, plan[:2], calibration, ("p.json",))
-    errata = ("errata", "watermark", "--json", "e.json", "--markdown", "e.md")
-    yield "errata", Form(errata, errata[:1], {}, ("e.json", "e.md"))
+    errata = ("errata", "watermark", "--markdown", "e.md")
+    yield "errata", Form(errata, errata[:1], {}, ("e.md",))
     store = dict(_files_of_ledger())
     ledger = ("ledger", "store", "--json", "l.json", "--html", "l.html")
     outputs = ("l.json", "l.html")
