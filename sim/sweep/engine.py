@@ -99,13 +99,12 @@ class Sweep:
     effort: str
     store: Store
     mapper: Mapper
-    first_seed: int = 0
     is_fresh: bool = False
     """Whether to ignore stored figures."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Command-line arguments of experiments whose name is not their argument, by name."""
     seeds: tuple[int, ...] = ()
-    """Seeds of every combination, instead of those from the first seed on."""
+    """Seeds of every combination, instead of the first ones."""
     options: str = ""
     """Command-line options that changed the experiments, to sweep them again."""
 
@@ -134,14 +133,12 @@ class Sweep:
         yield Ended(worst(outcomes), perf_counter() - began_s)
 
     def _task(self, experiment: Experiment) -> _Task:
-        runs = runs_of(experiment, self.effort, self.first_seed, self.seeds)
+        runs = runs_of(experiment, self.effort, self.seeds)
         addresses = {run.address for run in runs}
         stored = {} if self.is_fresh else {each: self.store.read(each) for each in addresses}
         figures = {each: known for each, known in stored.items() if known is not None}
         name = self.names.get(experiment.name, experiment.name)
         again = f"straggler sweep {shlex.quote(name)} --{self.effort}"
-        if self.first_seed:
-            again += f" --seed {self.first_seed}"
         if self.seeds:
             again += f" --seeds {','.join(map(str, self.seeds))}"
         again += f" {self.options}" if self.options else ""
@@ -187,7 +184,7 @@ class Sweep:
         found = [
             (run, task.figures[run.address]) for run in task.runs if run.address in task.figures
         ]
-        seeds = self.seeds or tuple(range(self.first_seed, self.first_seed + grid.seeds))
+        seeds = self.seeds or tuple(range(grid.seeds))
         columns = table_of(experiment, self.effort, found)
         return Results(
             experiment,

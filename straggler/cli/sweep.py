@@ -51,7 +51,6 @@ def make_command(summary: str) -> Command:
         Option("--quick", "run the part that files call quick (unless --full)", is_flag=True),
         Option("--full", "run the part that files call full", is_flag=True),
         Option("--jobs", "number of processes (one per core)", type=int, metavar="N"),
-        Option("--seed", "first seed (0)", type=int, default=0, metavar="N"),
         Option("--seeds", "seeds instead of those that files ask for", metavar="N,N,..."),
         Option("--set", settings, multiple=True, metavar="KEY=VALUE"),
         Option("--out", f"folder for results ({FOLDER})", type=PATH, default=FOLDER, metavar="DIR"),
@@ -87,7 +86,6 @@ def run(args: Arguments) -> int:
         effort,
         Store(args.out),
         partial(run_on_processes, processes=args.jobs or cores()),
-        args.seed,
         args.fresh,
         {each.name: name for name, each in experiments.items()},
         seeds,
@@ -118,13 +116,10 @@ def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
 
 def _seeds(args: Arguments) -> tuple[int, ...]:
     """Return the seeds that are asked for; raise :class:`UsageError` for an impossible number."""
-    for option, value, least in (("--jobs", args.jobs, 1), ("--seed", args.seed, 0)):
-        if value is not None and value < least:
-            raise UsageError(f"{option} {value}: it must be at least {least}")
+    if args.jobs is not None and args.jobs < 1:
+        raise UsageError(f"--jobs {args.jobs}: it must be at least 1")
     if args.seeds is None:
         return ()
-    if args.seed:
-        raise UsageError("--seed is not allowed with --seeds")
     words = args.seeds.split(",")
     seeds = tuple([int(word) for word in words if word.isascii() and word.isdecimal()])
     if len(set(seeds)) < len(words) or len(seeds) > SEEDS_MAX:
