@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import simpy
 
 from model.vocabulary import Event, Fault, System, Workload
-from model.vocabulary.settings import JsonObject, look_up
+from model.vocabulary.settings import JsonObject, Settings, look_up
 from sim.clusters import NONE, STATED
 from sim.kernel.distributions import Constant, iterate_samples
 from sim.kernel.faults import Fail
@@ -29,14 +29,6 @@ PRODUCER = "sim"
 """Producer of the traces that timed rooms observe."""
 
 
-class Configuration(Protocol):
-    """The query of a room."""
-
-    def to_json(self) -> JsonObject:
-        """Return the query as plain data for JSON."""
-        ...
-
-
 ConfigT = TypeVar("ConfigT")
 RunT = TypeVar("RunT", bound=TimedRun)
 T = TypeVar("T")
@@ -45,7 +37,7 @@ T = TypeVar("T")
 def workload_of(
     room: str,
     plan: Plan,
-    config: Configuration,
+    config: Settings,
     seed: int,
     arrived: Arrived,
     kills: tuple[Fault, ...],
