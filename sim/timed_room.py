@@ -7,7 +7,6 @@ made of the parts at the end of this file: work of tuples, links, full queues, a
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -15,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import simpy
 
 from model.vocabulary import Event, Fault, System, Workload
-from model.vocabulary.settings import JsonObject, look_up
+from model.vocabulary.settings import JsonObject, Settings, look_up
 from sim.clusters import NONE, STATED
 from sim.kernel.distributions import Constant, iterate_samples
 from sim.kernel.faults import Fail
@@ -30,14 +29,6 @@ PRODUCER = "sim"
 """Producer of the traces that timed rooms observe."""
 
 
-class Configuration(Protocol):
-    """The query of a room."""
-
-    def to_json(self) -> JsonObject:
-        """Return the query as plain data for JSON."""
-        ...
-
-
 ConfigT = TypeVar("ConfigT")
 RunT = TypeVar("RunT", bound=TimedRun)
 T = TypeVar("T")
@@ -46,7 +37,7 @@ T = TypeVar("T")
 def workload_of(
     room: str,
     plan: Plan,
-    config: Configuration,
+    config: Settings,
     seed: int,
     arrived: Arrived,
     kills: tuple[Fault, ...],
@@ -103,9 +94,7 @@ class TimedRoom(Generic[ConfigT, RunT]):
         # Imported here: matplotlib takes a second, and no other command needs it.
         from sim.report.drawing import draw_timed_run, save
 
-        title, panels, latency, lag = self.plot
-        draw = partial(draw_timed_run, run, title(run.summary), panels, latency=latency, lag=lag)
-        save(draw, (), path)
+        save(draw_timed_run, (run.course, self.plot), path)
 
 
 def names_of(setting: str, text: str, known: Collection[str]) -> tuple[str, ...]:

@@ -51,14 +51,6 @@ class Input(Protocol):
         ...
 
 
-class Query(Protocol):
-    """The configuration of a room."""
-
-    def to_json(self) -> JsonObject:
-        """Return all settings by name."""
-        ...
-
-
 def why_missing(name: str) -> str | None:
     """Return why input ``name`` cannot be used, if it is a recording that is absent."""
     is_absent = name in PUBLISHED and name not in recordings_by_name()
@@ -85,7 +77,7 @@ def select_inputs(
 def make_case(
     room: str,
     source: Input,
-    query: Query,
+    query: Settings,
     title: str,
     args: Arguments,
     *,

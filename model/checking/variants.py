@@ -6,7 +6,7 @@ its variants in ``model/ROOM/variants.py``.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from model.vocabulary import System, Workload
 
@@ -14,14 +14,6 @@ PLANTED = "planted bug"
 AGREEMENT = "equal to the reference"
 """In place of a promise, if no claim notices the mistake and a comparison does."""
 Rules = TypeVar("Rules")
-
-
-class Runnable(Protocol):
-    """A variant that can be made into a System."""
-
-    def make_system(self) -> System:
-        """Return the variant as a System."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +40,7 @@ class Variant(Generic[Rules]):
 
 
 def factories(
-    variants: Mapping[str, Runnable],
+    variants: Mapping[str, Variant[Any]],
 ) -> tuple[Callable[[str], Callable[[], System]], Callable[[], list[str]]]:
     """Return a module's ``__getattr__`` and ``__dir__`` for the factories of its variants.
 

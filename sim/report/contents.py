@@ -1,11 +1,11 @@
-"""The contents of a report as data: experiments, published results, and our results."""
+"""The contents of a page of claims as data: experiments, published results, and our results."""
 
 from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome
-from sim.sweep.experiment import Label, Reproduction
+from sim.sweep.experiment import Reproduction
 
 
 class Status(Enum):
@@ -20,119 +20,23 @@ class Status(Enum):
     UNJUDGED = "not judged"
 
     @property
-    def sign(self) -> str:
-        """A sign before the words."""
-        return _LOOKS[self][0]
-
-    @property
-    def colour(self) -> str:
-        """Class of this status in the style sheet."""
-        return _LOOKS[self][1]
-
-    @property
-    def short(self) -> str:
-        """The words for a narrow column."""
-        return "with assumptions" if self is Status.UNDER_ASSUMPTIONS else str(self.value)
-
-    @property
     def meaning(self) -> str:
-        """The meaning, as a clause without a capital letter and full stop."""
-        return _LOOKS[self][2]
+        """The meaning of a verdict, as a clause without a capital letter and full stop."""
+        return _MEANINGS[self]
 
 
-_LOOKS: Mapping[Status, tuple[str, str, str]] = {
-    Status.REPRODUCED: (
-        "✓",
-        "good",
-        "the claim was observed, by more than the error of the measurement",
-    ),
+_MEANINGS: Mapping[Status, str] = {
+    Status.REPRODUCED: "the claim was observed, by more than the error of the measurement",
     Status.UNDER_ASSUMPTIONS: (
-        "✓",
-        "fair",
         "the claim was observed with open points of the text filled in, or with a correction; these"
-        " are stated",
+        " are stated"
     ),
     Status.NOT_REPRODUCED: (
-        "–",
-        "open",
         "the claim was not observed under the conditions of the text, or it is an input here and"
-        " cannot be tested; neither means that it is false",
+        " cannot be tested; neither means that it is false"
     ),
-    Status.REFUTED: (
-        "✗",
-        "bad",
-        "the contrary was observed, by more than the error of the measurement",
-    ),
-    Status.UNDETERMINED: ("?", "open", "runs or intervals are not enough to decide"),
-    Status.BROKEN: (
-        "!",
-        "alert",
-        "an expectation is not met, so there is no verdict on the claim",
-    ),
-    Status.UNJUDGED: ("·", "plain", "nothing was expected"),
+    Status.REFUTED: "the contrary was observed, by more than the error of the measurement",
 }
-"""A sign, a class of the style sheet, and the meaning."""
-
-
-# --------------------------------------------------------------------------------------- charts
-
-
-class Point(NamedTuple):
-    """A measure at one place: its mean over all seeds, with confidence limits."""
-
-    x: Label
-    estimate: float
-    low: float
-    high: float
-
-
-class Curve(NamedTuple):
-    """Points of one series, in the order in which a line joins them."""
-
-    label: str
-    points: tuple[Point, ...]
-
-
-class Axis(NamedTuple):
-    """An axis of a chart."""
-
-    label: str
-    is_log: bool = False
-
-
-class Mark(NamedTuple):
-    """Published numbers, drawn beside ours: one for each of several places, or one for all."""
-
-    label: str
-    points: tuple[tuple[Label, float], ...] = ()
-    level: float | None = None
-    """The number for all places."""
-
-
-class Chart(NamedTuple):
-    """A plot: lines over numbers, or marks beside one another over names."""
-
-    title: str
-    """The levels that hold for the whole chart; empty if there is one chart."""
-    x: Axis
-    y: Axis
-    lines: tuple[Curve, ...]
-    published: tuple[Mark, ...] = ()
-    reach: tuple[float, float] | None = None
-    """Range of ``y`` over all charts of the experiment, if there are several: these are drawn
-    smaller, side by side, so that they can be compared."""
-
-
-# ----------------------------------------------------------------------------------- experiments
-
-
-class ReportedCell(NamedTuple):
-    """A measured expectation at one combination of levels."""
-
-    label: str
-    measured: str
-    """The number with its unit and its confidence limits."""
-    outcome: Outcome
 
 
 class ReportedFinding(NamedTuple):
@@ -145,26 +49,6 @@ class ReportedFinding(NamedTuple):
     outcome: Outcome
     sentence: str
     """The observation."""
-    cells: tuple[ReportedCell, ...]
-
-
-class Failure(NamedTuple):
-    """A run that failed."""
-
-    settings: Mapping[str, str]
-    seed: int
-    error: str
-    again: str
-    """The command line that repeats it."""
-
-
-class NumbersTable(NamedTuple):
-    """The numbers behind the charts, as text."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    names: int
-    """Number of columns, from the left, that name the combination of levels."""
 
 
 class Entry(NamedTuple):
@@ -187,19 +71,11 @@ class Entry(NamedTuple):
     outcome: Outcome
     """Outcome of all expectations together."""
     findings: tuple[ReportedFinding, ...]
-    charts: tuple[Chart, ...]
-    undrawn: int
-    """Number of combinations of levels that have no chart because there would be too many."""
-    table: NumbersTable
-    base: Mapping[str, str]
-    factors: Mapping[str, tuple[tuple[Label, Mapping[str, str]], ...]]
-    """Levels of each factor, each with the settings that it stands for."""
     seeds: tuple[int, ...]
     confidence: float
     runs: int
-    problems: tuple[str, ...]
-    """Faults of its table of results, in sentences without full stops."""
-    failures: tuple[Failure, ...]
+    failed: int
+    """Number of runs that failed."""
     effort: str
     """``quick`` or ``full``."""
     code: str

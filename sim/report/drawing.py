@@ -1,4 +1,4 @@
-"""Plots of timed runs as SVG or PNG files; the same run gives the same bytes.
+"""Plots of timed runs as SVG or PNG files and in pages; the same run gives the same bytes.
 
 Rules of this file:
 
@@ -7,6 +7,7 @@ Rules of this file:
   in more than their colour.
 """
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import cycle
@@ -22,14 +23,12 @@ from matplotlib.patches import Rectangle
 
 from sim.kernel.distributions import FloatArray
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Schedule, Slow
-from sim.kernel.run import TimedRun
-from sim.timed_figures import LAG, LATENCY, Panel, run_panels
+from sim.kernel.run import Course
+from sim.timed_figures import Panel, RunPlot, run_panels, unit_of_time
 
 Columns: TypeAlias = Mapping[str, FloatArray]
 
-SECOND_US = 1e6
 LineStyle: TypeAlias = str | tuple[int, tuple[int, ...]]
-TIME_LABEL = "time since the start of the run (s)"
 # Palette of Okabe and Ito, whose colours most people with colour blindness can tell apart.
 BLUE, ORANGE, BLACK, GREEN = "#0072B2", "#D55E00", "#333333", "#009E73"
 PURPLE, YELLOW, GREY = "#CC79A7", "#E69F00", "#777777"
@@ -41,6 +40,8 @@ STYLES: tuple[tuple[str, LineStyle], ...] = (
     (PURPLE, (0, (5, 1, 1, 1))),
 )
 FAULT_COLOURS = {"pause": GREY, "slow": YELLOW, "fail": ORANGE, "congest": BLUE}
+MARKED_MAX = 16
+"""Most numbered workers of a map that have a label; every other row has one."""
 FORMATS: Mapping[str, dict[str, Any]] = {
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
     ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 160},
@@ -59,6 +60,14 @@ SETTINGS: dict[Any, Any] = {  # Matplotlib types each key as a literal
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "straggler",  # ids depend on the figure alone
 }
+
+
+def as_svg(draw: Callable[..., Figure], *arguments: object) -> str:
+    """Return the figure that ``draw`` returns for its arguments as the text of an SVG file."""
+    written = io.StringIO()
+    with rc_context(SETTINGS):
+        draw(*arguments).savefig(written, **FORMATS[".svg"])
+    return written.getvalue()
 
 
 def save(draw: Callable[..., Figure], arguments: Sequence[object], path: Path) -> None:
@@ -95,9 +104,12 @@ def line(
     label: str,
     colour: str,
     style: LineStyle,
-    time_us: float = SECOND_US,
+    time_us: float,
 ) -> None:
-    """Draw a column, divided by ``unit``, as a line that bridges rows without a value."""
+    """Draw a column, divided by ``unit``, as a line that bridges rows without a value.
+
+    ``time_us`` is the unit of the axis of time.
+    """
     column = series[name]
     known = ~np.isnan(column)
     times = series["time_us"][known] / time_us
@@ -107,39 +119,33 @@ def line(
 # ------------------------------------------------------------------------- runs of every room
 
 
-def draw_timed_run(
-    run: TimedRun,
-    title: str,
-    own: Sequence[Panel],
-    *,
-    latency: Mapping[str, str] = LATENCY,
-    lag: Mapping[str, str] = LAG,
-) -> Figure:
-    """Draw a timed run over time: the panels of every room, and then the room's ``own`` panels.
+def draw_timed_run(course: Course, plot: RunPlot) -> Figure:
+    """Draw a timed run over time: its faults, the panels of every room, and the room's own ones.
 
-    The panels of every room are the faults of the plan; queue length and utilisation of each
-    worker, from the columns ``queue_0``, ..., ``utilisation_0``, ...; the lag of the watermark; and
-    latency. ``lag`` and ``latency`` map columns (us) of the last two to the labels of their lines.
-    Columns that the series lacks are omitted, and so is a panel without columns.
+    A panel without a single value, such as the latency of a run without answers, is omitted.
     """
-    series = run.series
+    title, own, latency, lag = plot
+    series, faults = course.series, course.faults
     end_us = float(series["time_us"][-1])
+    time_us, unit = unit_of_time(end_us)
     draws: list[tuple[Callable[[Axes], None], float]] = []
-    if run.plan.faults:
-        height = 0.4 + 0.2 * len(run.plan.faults)
-        draws.append((lambda axes: _draw_faults(axes, run.plan.faults, end_us), height))
+    if faults:
+        height = 0.4 + 0.2 * len(faults)
+        draws.append((lambda axes: _draw_faults(axes, faults, end_us, time_us), height))
     draws += [
-        (partial(_draw_panel, run, panel), _height(panel))
+        (partial(_draw_panel, course, panel, time_us), _height(panel))
         for panel in run_panels(series, own, latency, lag)
+        if any(np.isfinite(series[each.column]).any() for each in panel.lines)
     ]
     heights = [height for _, height in draws]
     size = 8.0, sum(heights) + 0.35 * len(heights) + 0.7
-    figure, axes_below = panels(len(draws), size, title, TIME_LABEL, heights)
+    label = f"time since the start of the run ({unit})"
+    figure, axes_below = panels(len(draws), size, title(course.summary), label, heights)
     for (draw, _), axes in zip(draws, axes_below, strict=True):
         draw(axes)
-        shade_faults(axes, run.plan.faults, end_us, FAULT_COLOURS)
+        _shade_faults(axes, faults, end_us, time_us)
     if end_us > 0:
-        axes_below[-1].set_xlim(0, end_us / SECOND_US)
+        axes_below[-1].set_xlim(0, end_us / time_us)
     return figure
 
 
@@ -147,35 +153,31 @@ def _height(panel: Panel) -> float:
     return min(max(1.6, 0.13 * len(panel.lines)), 4.5) if panel.is_by_worker else 1.6
 
 
-def _draw_panel(run: TimedRun, panel: Panel, axes: Axes) -> None:
+def _draw_panel(course: Course, panel: Panel, time_us: float, axes: Axes) -> None:
     if panel.is_map:
-        _draw_map(run, panel, axes)
+        _draw_map(course, panel, time_us, axes)
         return
+    series = course.series
     axes.set_title(panel.title)
     axes.set_ylabel(panel.ylabel)
     for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
-        line(axes, run.series, name, unit, label, *style)
-    fit_heights(axes, run.series, panel)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-
-
-def fit_heights(axes: Axes, series: Columns, panel: Panel) -> None:
-    """Fit the y axis to the columns of a panel; it reaches 1 if all of them are 0."""
+        line(axes, series, name, unit, label, *style, time_us)
     if panel.is_from_0:
         highest = max(float(np.nanmax(series[each.column], initial=0)) for each in panel.lines)
         axes.set_ylim(0, None if highest > 0 else 1)
     else:
         axes.margins(y=0.1)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def _draw_map(run: TimedRun, panel: Panel, axes: Axes) -> None:
+def _draw_map(course: Course, panel: Panel, time_us: float, axes: Axes) -> None:
     """Draw the column of each worker as a row."""
-    series, unit = run.series, panel.lines[0].unit
-    edges_s = np.append(0.0, series["time_us"]) / SECOND_US
+    series, unit = course.series, panel.lines[0].unit
+    edges = np.append(0.0, series["time_us"]) / time_us
     rows = np.array([series[each.column] for each in panel.lines]) / unit
     # Rasterized: one shape per worker and moment would make a file of megabytes.
     shown = axes.pcolormesh(
-        edges_s,
+        edges,
         np.arange(len(rows) + 1) - 0.5,
         np.ma.masked_invalid(rows),
         cmap="viridis",
@@ -185,29 +187,21 @@ def _draw_map(run: TimedRun, panel: Panel, axes: Axes) -> None:
     axes.set_title(panel.title)
     axes.set_ylabel("worker")
     axes.grid(visible=False)
-    mark_workers(axes, panel, fontsize=7.0)
-    names = [each.label.replace(" ", "-") for each in panel.lines]
-    frame_faults(axes, run.plan.faults, names, "white")
+    names = [each.label.removeprefix("worker ") for each in panel.lines]
+    step = -(-len(names) // MARKED_MAX)
+    kept = [n for n in range(len(names)) if n % step == 0 or not names[n].isdigit()]
+    axes.set_yticks(kept, [names[n] for n in kept], fontsize=7.0)
+    axes.invert_yaxis()
+    workers = [each.label.replace(" ", "-") for each in panel.lines]
+    _frame_faults(axes, course.faults, workers, time_us)
     bar = axes.inset_axes((1.02, 0.05, 0.02, 0.9))
     axes.figure.colorbar(shown, cax=bar, label=panel.ylabel)
-
-
-def mark_workers(axes: Axes, panel: Panel, most: int = 16, **more: Any) -> None:
-    """Label at most ``most`` numbered workers of a map, and every other row, such as the corrector.
-
-    ``more`` are properties of the text.
-    """
-    names = [each.label.removeprefix("worker ") for each in panel.lines]
-    step = -(-len(names) // most)
-    kept = [n for n in range(len(names)) if n % step == 0 or not names[n].isdigit()]
-    axes.set_yticks(kept, [names[n] for n in kept], **more)
-    axes.invert_yaxis()
 
 
 # ------------------------------------------------------------------------------------ faults
 
 
-def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
+def _draw_faults(axes: Axes, faults: Schedule, end_us: float, time_us: float) -> None:
     """Draw each fault as a bar in its own row, with its description beside the row."""
     axes.set_title("Faults")
     axes.set_yticks([])
@@ -215,9 +209,9 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
     for row, fault in enumerate(faults):
         span_us = fault_span_us(fault)
         if span_us is not None:
-            start_s, end_s = (each / SECOND_US for each in span_us)
+            start, end = (each / time_us for each in span_us)
             colour = FAULT_COLOURS[fault.kind]
-            axes.barh(row, end_s - start_s, 0.7, start_s, color=colour, zorder=3)
+            axes.barh(row, end - start, 0.7, start, color=colour, zorder=3)
         is_over = span_us is not None and span_us[0] > end_us
         text = f"{describe_fault(fault)}, after the end" if is_over else describe_fault(fault)
         axes.annotate(
@@ -231,43 +225,26 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
         )
 
 
-def shade_faults(
-    axes: Axes,
-    faults: Schedule,
-    end_us: float,
-    colours: Mapping[str, str],
-    time_us: float = SECOND_US,
-) -> None:
-    """Shade the times of the faults until ``end_us`` in colours by kind; a map hides the shade.
-
-    ``time_us`` is the unit of the axis.
-    """
+def _shade_faults(axes: Axes, faults: Schedule, end_us: float, time_us: float) -> None:
+    """Shade the times of the faults until ``end_us``; a map hides the shade."""
     for fault in faults:
         span_us = fault_span_us(fault)
         if span_us is not None and span_us[0] <= end_us:
             start, end = (each / time_us for each in span_us)
-            axes.axvspan(start, end, color=colours[fault.kind], alpha=0.15, linewidth=0, zorder=0)
+            axes.axvspan(
+                start, end, color=FAULT_COLOURS[fault.kind], alpha=0.15, linewidth=0, zorder=0
+            )
 
 
-def frame_faults(
-    axes: Axes,
-    faults: Schedule,
-    workers: Sequence[str],
-    colour: str,
-    time_us: float = SECOND_US,
-) -> None:
-    """Frame each fault on a map, in the row of its worker if there is one.
-
-    ``time_us`` is the unit of the axis.
-    """
+def _frame_faults(axes: Axes, faults: Schedule, workers: Sequence[str], time_us: float) -> None:
+    """Frame each fault on a map, in the row of its worker if there is one."""
     for fault in faults:
         span_us = fault_span_us(fault)
         target = fault[0].rpartition(">")[2]
         if span_us is not None and target in workers:
             start, end = (each / time_us for each in span_us)
             corner = start, workers.index(target) - 0.5
-            frame = Rectangle(corner, end - start, 1.0, fill=False, edgecolor=colour)
-            axes.add_patch(frame)
+            axes.add_patch(Rectangle(corner, end - start, 1.0, fill=False, edgecolor="white"))
 
 
 def fault_span_us(fault: Fault) -> tuple[int, int] | None:

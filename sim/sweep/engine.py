@@ -15,11 +15,10 @@ from time import perf_counter
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome, worst
-from model.vocabulary.settings import JsonObject
 from sim.sweep.experiment import Experiment
 from sim.sweep.jobs import Done, Figure, Job, Mapper, jobs_of
 from sim.sweep.judging import findings
-from sim.sweep.results import Failed, Results, problems_of, record_of, table_of
+from sim.sweep.results import Failed, Results, problems_of, table_of
 from sim.sweep.runs import SweepRun, code_of, runs_of
 from sim.sweep.store import Store
 
@@ -47,17 +46,13 @@ class JobFinished(NamedTuple):
     """A job is done and its runs are stored."""
 
     experiment: str
-    addresses: tuple[str, ...]
-    seed: int
-    seconds: float
 
 
 class JobFailed(NamedTuple):
-    """A job failed: its experiment, the failed runs, and the time it took."""
+    """A job failed: its experiment and the failed runs."""
 
     experiment: str
     failed: tuple[Failed, ...]
-    seconds: float
 
 
 class Judged(NamedTuple):
@@ -74,40 +69,7 @@ class Ended(NamedTuple):
 
 
 Event: TypeAlias = Started | JobFinished | JobFailed | Judged | Ended
-"""Something that happens in a sweep; progress, JSON lines and JUnit files are made of events."""
-
-
-def as_record(event: Event) -> JsonObject:
-    """Return an event as JSON data."""
-    match event:
-        case Started():
-            return {"event": "started", **event._asdict()}
-        case JobFinished():
-            return {"event": "run finished", **event._asdict()}
-        case JobFailed():
-            runs = [
-                {
-                    "run": each.run.address,
-                    "settings": dict(each.run.settings),
-                    "seed": each.run.seed,
-                    "error": each.error,
-                    "again": each.again,
-                }
-                for each in event.failed
-            ]
-            return {
-                "event": "run failed",
-                "experiment": event.experiment,
-                "runs": runs,
-                "seconds": event.seconds,
-            }
-        case Judged():
-            record = record_of(event.results)
-            name = record["experiment"]["name"]
-            kept = ("effort", "rows", "problems", "expectations", "outcome", "verdict")
-            return {"event": "judged", "experiment": name, **{key: record[key] for key in kept}}
-        case Ended():
-            return {"event": "ended", "outcome": str(event.outcome), "seconds": event.seconds}
+"""Something that happens in a sweep; progress and results are made of events."""
 
 
 # ----------------------------------------------------------------------------------- the sweep
@@ -137,13 +99,12 @@ class Sweep:
     effort: str
     store: Store
     mapper: Mapper
-    first_seed: int = 0
     is_fresh: bool = False
     """Whether to ignore stored figures."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Command-line arguments of experiments whose name is not their argument, by name."""
     seeds: tuple[int, ...] = ()
-    """Seeds of every combination, instead of those from the first seed on."""
+    """Seeds of every combination, instead of the first ones."""
     options: str = ""
     """Command-line options that changed the experiments, to sweep them again."""
 
@@ -172,14 +133,12 @@ class Sweep:
         yield Ended(worst(outcomes), perf_counter() - began_s)
 
     def _task(self, experiment: Experiment) -> _Task:
-        runs = runs_of(experiment, self.effort, self.first_seed, self.seeds)
+        runs = runs_of(experiment, self.effort, self.seeds)
         addresses = {run.address for run in runs}
         stored = {} if self.is_fresh else {each: self.store.read(each) for each in addresses}
         figures = {each: known for each, known in stored.items() if known is not None}
         name = self.names.get(experiment.name, experiment.name)
         again = f"straggler sweep {shlex.quote(name)} --{self.effort}"
-        if self.first_seed:
-            again += f" --seed {self.first_seed}"
         if self.seeds:
             again += f" --seeds {','.join(map(str, self.seeds))}"
         again += f" {self.options}" if self.options else ""
@@ -207,9 +166,9 @@ class Sweep:
             if done.error:
                 (owner,) = [each for each in waiting if each.experiment.name == job.experiment]
                 failed = _failed(owner, job.addresses)
-                yield JobFailed(job.experiment, failed, done.seconds)
+                yield JobFailed(job.experiment, failed)
             else:
-                yield JobFinished(job.experiment, job.addresses, job.seed, done.seconds)
+                yield JobFinished(job.experiment)
             yield from self._judge_complete(waiting)
 
     def _judge_complete(self, waiting: list[_Task]) -> Iterator[Judged]:
@@ -225,7 +184,7 @@ class Sweep:
         found = [
             (run, task.figures[run.address]) for run in task.runs if run.address in task.figures
         ]
-        seeds = self.seeds or tuple(range(self.first_seed, self.first_seed + grid.seeds))
+        seeds = self.seeds or tuple(range(grid.seeds))
         columns = table_of(experiment, self.effort, found)
         return Results(
             experiment,

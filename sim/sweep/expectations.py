@@ -96,7 +96,7 @@ def _level(table: Table, name: str, label: object, factors: _Factors) -> Label:
 
 
 def where_of(table: Table, factors: _Factors) -> dict[str, tuple[Label, ...]]:
-    """Read the levels to which an expectation or a plot is limited, by factor."""
+    """Read the levels to which an expectation is limited, by factor."""
     found = {}
     for name, value in table.values.items():
         _factor(table, name, name, factors)

@@ -114,18 +114,6 @@ class Published(NamedTuple):
     """Published numbers, as far as the text gives them."""
 
 
-class Plot(NamedTuple):
-    """A plot of results: one line for every level of ``series``."""
-
-    x: str
-    y: str
-    series: str = ""
-    log: tuple[str, ...] = ()
-    """Logarithmic axes, out of ``x`` and ``y``."""
-    where: Mapping[str, tuple[Label, ...]] = {}
-    """Levels that are drawn, by factor; all levels of a factor without an entry."""
-
-
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """An experiment, as its file declares it."""
@@ -144,7 +132,6 @@ class Experiment:
     """Grids, by effort."""
     measures: tuple[Measure, ...]
     expectations: tuple[Expectation, ...]
-    plot: Plot | None
     confidence: float
     """Confidence level of every interval."""
     labels: Mapping[str, str]

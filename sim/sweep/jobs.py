@@ -21,7 +21,6 @@ from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from numbers import Integral, Real
-from time import perf_counter
 from typing import NamedTuple, TypeAlias, cast
 
 from sim.sweep.experiment import Experiment
@@ -62,7 +61,6 @@ class Done(NamedTuple):
     """One mapping per run; empty if the job failed."""
     error: str
     """A sentence without a full stop; empty if the job succeeded."""
-    seconds: float
 
 
 Mapper: TypeAlias = Callable[[Sequence[Job]], Iterable[Done]]
@@ -111,7 +109,6 @@ def perform_with_memory_limit(job: Job) -> Done:
 
 def perform(job: Job) -> Done:
     """Run a job in this process; every exception becomes a sentence in the result."""
-    began_s = perf_counter()
     figures: tuple[Mapping[str, Figure], ...] = ()
     error = ""
     try:
@@ -122,7 +119,7 @@ def perform(job: Job) -> Done:
         error = str(refused)
     except Exception as mistake:
         error = f"{type(mistake).__name__}: {mistake}"
-    return Done(job, figures, " ".join(error.split()), perf_counter() - began_s)
+    return Done(job, figures, " ".join(error.split()))
 
 
 def _measured(job: Job) -> Sequence[Figures]:
@@ -179,7 +176,7 @@ def run_on_processes(
                 done = _received(pipe, job)
                 if done is None:
                     process.join()
-                    yield Done(job, (), f"{ENDED} (exit code {process.exitcode})", 0.0)
+                    yield Done(job, (), f"{ENDED} (exit code {process.exitcode})")
                     continue
                 if waiting:
                     busy[pipe] = _give(pipe, process, waiting.popleft())

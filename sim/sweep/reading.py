@@ -14,7 +14,7 @@ from pathlib import Path
 
 import sim
 from model.vocabulary.settings import JsonObject, Setting, is_number, look_up, nearest
-from sim.sweep.expectations import COLUMNS, expectation_of, where_of
+from sim.sweep.expectations import COLUMNS, expectation_of
 from sim.sweep.experiment import (
     EFFORTS,
     Experiment,
@@ -23,7 +23,6 @@ from sim.sweep.experiment import (
     Label,
     Level,
     Measure,
-    Plot,
     Published,
     Source,
 )
@@ -41,7 +40,7 @@ _COLUMN = re.compile(r"[a-z][a-z0-9_]*")
 _OVERRIDES = ("base", "factors", "seeds")
 _KEYS = (
     *("name", "room", "run", "fan", "title", "claim", "confidence", "seeds", "measures"),
-    *("source", "published", "base", "factors", *EFFORTS, "expect", "plot", "labels"),
+    *("source", "published", "base", "factors", *EFFORTS, "expect", "labels"),
 )
 
 
@@ -134,7 +133,6 @@ def parse(values: JsonObject, stem: str) -> Experiment:
         grids=grids,
         measures=measures,
         expectations=expectations,
-        plot=_plot(file, grids, measures),
         confidence=float(file.checked("confidence", CONFIDENCE, CONFIDENCE.default)),
         labels=_labels(file, grids, measures),
     )
@@ -275,24 +273,6 @@ def _measures(file: Table) -> tuple[Measure, ...]:
         measures.append(Measure(name, figure, by))
     file.require(bool(measures), "measures", file.list("measures"), "a list of at least one figure")
     return tuple(measures)
-
-
-def _plot(file: Table, grids: Mapping[str, Grid], measures: tuple[Measure, ...]) -> Plot | None:
-    if not file.has("plot"):
-        return None
-    table = file.table("plot", Plot._fields)
-    by_effort = {name: {each.name: each for each in grids[name].factors} for name in grids}
-    factors = list(by_effort["full"])
-    plot = Plot(
-        table.word("x", factors),
-        table.word("y", [measure.name for measure in measures]),
-        table.word("series", factors, ""),
-        table.texts("log"),
-        where_of(table.table("where"), list(by_effort.values())),
-    )
-    for axis in plot.log:
-        table.require(axis in ("x", "y"), "log", axis, "a list of x, y or both")
-    return plot
 
 
 def _labels(

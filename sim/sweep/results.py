@@ -146,7 +146,7 @@ def record_of(results: Results) -> JsonObject:
 
 
 def _experiment_record(experiment: Experiment) -> JsonObject:
-    source, published, plot = experiment.source, experiment.published, experiment.plot
+    source, published = experiment.source, experiment.published
     return {
         "name": experiment.name,
         "room": experiment.room,
@@ -156,7 +156,6 @@ def _experiment_record(experiment: Experiment) -> JsonObject:
         "claim": experiment.claim or None,
         "source": source._asdict() if source else None,
         "published": published._asdict() if published else None,
-        "plot": plot._asdict() if plot else None,
         "confidence": experiment.confidence,
         "labels": dict(experiment.labels),
     }

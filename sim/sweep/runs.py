@@ -39,12 +39,10 @@ class SweepRun(NamedTuple):
     seed: int
 
 
-def runs_of(
-    experiment: Experiment, effort: str, first_seed: int, seeds: Sequence[int] = ()
-) -> tuple[SweepRun, ...]:
+def runs_of(experiment: Experiment, effort: str, seeds: Sequence[int] = ()) -> tuple[SweepRun, ...]:
     """Return every run: combinations of levels in the order of the grid, each with all seeds.
 
-    Without ``seeds`` there are as many as the grid says, from ``first_seed`` on.
+    Without ``seeds`` there are as many as the grid says, from 0 on.
     """
     grid = experiment.grids[effort]
     code = code_of(experiment)
@@ -54,7 +52,7 @@ def runs_of(
         for level in levels:
             settings |= level.settings
         labels = tuple([level.label for level in levels])
-        for seed in seeds or range(first_seed, first_seed + grid.seeds):
+        for seed in seeds or range(grid.seeds):
             address = _address(experiment, settings, seed, code)
             found.append(SweepRun(address, labels, settings, seed))
     return tuple(found)

@@ -76,7 +76,7 @@ def replace_when_complete(path: Path) -> Iterator[Path]:
     """
     # A process id is not unique: sweeps in two containers may have the same one.
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with wrap_os_errors(path):
+    with _wrap_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield beside
@@ -86,7 +86,7 @@ def replace_when_complete(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def wrap_os_errors(path: Path) -> Iterator[None]:
+def _wrap_os_errors(path: Path) -> Iterator[None]:
     """Turn an ``OSError`` in this block into :class:`WriteFailed`."""
     try:
         yield

@@ -11,7 +11,7 @@ import click
 from model.vocabulary.texts import escaped
 from straggler.cli import render
 from straggler.cli.commands import Command
-from straggler.cli.outputs import refuse_unwritable, write_json
+from straggler.cli.outputs import refuse_unwritable
 from straggler.conformance.engines import Engine, engine_names, load_engine
 from straggler.conformance.page import Row, verdict, write_page
 from straggler.conformance.promises import PROMISES
@@ -29,9 +29,9 @@ examples:
   straggler conformance duckdb --promise pairs-once
   straggler conformance --stored --markdown docs/conformance.md
 
-What was judged is stored in results.json beside the adapter, case by case; --markdown and --json
-write what is stored of all engines. The exit code is 0 if all engines could be judged, whatever
-they keep. If some could not, a sentence says why of each, the others are judged, and it is 2.
+What was judged is stored in results.json beside the adapter, case by case; --markdown writes a page
+of what is stored of all engines. The exit code is 0 if all engines could be judged, whatever they
+keep. If some could not, a sentence says why of each, the others are judged, and it is 2.
 """
 
 
@@ -64,7 +64,6 @@ def make_command(summary: str) -> Command:
         ),
         Option("--seed", f"seed of the workloads; {SEED} by default", type=click.IntRange(0)),
         Option("--stored", "judge nothing, read what is stored", is_flag=True),
-        Option("--json", "also write all results to FILE", type=PATH, metavar="FILE"),
         Option("--markdown", "also write the page to FILE", type=PATH, metavar="FILE"),
     ]
     return Command(summary, EXAMPLES, parameters, run)
@@ -72,7 +71,6 @@ def make_command(summary: str) -> Command:
 
 def run(args: Arguments) -> int:
     """Judge the engines, store and print the verdicts."""
-    refuse_unwritable("--json", args.json)
     refuse_unwritable("--markdown", args.markdown)
     if args.stored and args.engines:
         raise UsageError("--stored judges nothing, so that it takes no names of engines")
@@ -85,7 +83,7 @@ def run(args: Arguments) -> int:
     names = engine_names(args.folder)
     engines = [load_engine(args.folder, name, args.environments) for name in names]
     chosen = [load_engine(args.folder, name, args.environments) for name in args.engines or names]
-    out = render.console(args.json, args.markdown)
+    out = render.console(args.markdown)
     refusals: dict[str, UsageError] = {}
     for engine in () if args.stored else chosen:
         with _collected(refusals, engine):
@@ -100,8 +98,6 @@ def run(args: Arguments) -> int:
     if shown:
         lines = [line for row in rows if row.engine in shown for line in _lines(row)]
         render.print_lines(out, lines)
-        judged = [row.results.to_json() for row in rows if row.results is not None]
-        write_json(args.json, judged)
         write_output(args.markdown, write_page(rows))
     sys.stderr.writelines(format_error(str(error)) for error in refusals.values())
     return 2 if refusals else 0

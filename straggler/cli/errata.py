@@ -9,7 +9,7 @@ from rich.table import Table
 from model.vocabulary.settings import nearest
 from straggler.cli import render
 from straggler.cli.commands import Command
-from straggler.cli.outputs import refuse_unwritable, write_json
+from straggler.cli.outputs import refuse_unwritable
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 from straggler.options import PATH, Arguments, Option
@@ -20,7 +20,7 @@ EXAMPLES = """\
 examples:
   straggler errata                                  errata of every room
   straggler errata slack --only lost-update
-  straggler errata --json errata.json --markdown docs/errata.md
+  straggler errata --markdown docs/errata.md
 
 Each erratum is run: the wrong rule until it breaks its promise, then the corrected rule on the
 same input and on everything that was searched. The class says where the wrong rule comes from: the
@@ -37,7 +37,6 @@ def make_command(summary: str) -> Command:
     parameters = [
         click.Argument(["room"], help=rooms, default="all"),
         Option("--only", only, multiple=True, metavar="NAME"),
-        Option("--json", "also write the errata to FILE", type=PATH, metavar="FILE"),
         Option("--markdown", page, type=PATH, metavar="FILE"),
     ]
     return Command(summary, EXAMPLES, parameters, run)
@@ -45,14 +44,12 @@ def make_command(summary: str) -> Command:
 
 def run(args: Arguments) -> int:
     """Run the errata and return 0 if all of them are confirmed."""
-    refuse_unwritable("--json", args.json)
     refuse_unwritable("--markdown", args.markdown)
     confirmations = confirm(_chosen(find_rooms(args.room), args.only))
-    out = render.console(args.json, args.markdown)
+    out = render.console(args.markdown)
     for each in confirmations:
         render.print_prose(out, describe(each))
     _print_table(out, confirmations)
-    write_json(args.json, [each.to_json() for each in confirmations])
     write_output(args.markdown, markdown(confirmations))
     return 0 if all(each.findings.is_confirmed for each in confirmations) else 1
 

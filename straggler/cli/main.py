@@ -31,7 +31,7 @@ COMMANDS = {
     "explore": "explore every behaviour of a model in a small scope, and look for planted bugs",
     "sim": "simulate one timed run of a room: the cost of waiting, missing and correcting",
     "sweep": "run experiments over grids of settings and seeds, in parallel, resumable",
-    "report": "write results of sweeps as one page: verdicts, plots, published claims",
+    "report": "write results of sweeps as one page: what was published, what came out, verdicts",
     "replay": "run a stored counterexample again; exit code 1 if it still fails",
     "conformance": "judge engines of others, and write the page of their verdicts",
     "errata": "show published rules that break their promises, each with a small counterexample",

@@ -1,31 +1,27 @@
 """``straggler sweep``: run experiments in parallel; an interrupted sweep resumes."""
 
-import json
 import shlex
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
-from io import FileIO
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.progress import TimeRemainingColumn
 
-from sim.sweep.engine import Ended, Event, JobFailed, JobFinished, Judged, Started, Sweep, as_record
+from sim.sweep.engine import Ended, JobFailed, JobFinished, Judged, Started, Sweep
 from sim.sweep.experiment import EFFORTS, Experiment
 from sim.sweep.jobs import cores, run_on_processes
 from sim.sweep.reading import catalogue, change_settings, find, find_file, load
 from sim.sweep.results import Results, record_of
-from sim.sweep.store import RUNS, Store, WriteFailed, as_json, wrap_os_errors, write_atomically
+from sim.sweep.store import RUNS, Store, WriteFailed, as_json, write_atomically
 from straggler.cli import render
 from straggler.cli.assignments import parse_settings
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
-from straggler.options import PATH, STDIO, Arguments, Option
+from straggler.options import PATH, Arguments, Option
 from straggler.sweeps import output
 from straggler.sweeps.files import write_table
 
@@ -50,18 +46,15 @@ def make_command(summary: str) -> Command:
     """Return the command with the options for experiments, effort, place and output."""
     experiments = "experiment of the catalogue, or a file (the whole catalogue)"
     settings = "setting of every run, instead of that of the files; may be repeated"
-    events = "write events to FILE, one line of JSON per event"
     parameters = [
         click.Argument(["experiments"], nargs=-1, help=experiments, metavar="[NAME|FILE.toml]..."),
         Option("--quick", "run the part that files call quick (unless --full)", is_flag=True),
         Option("--full", "run the part that files call full", is_flag=True),
         Option("--jobs", "number of processes (one per core)", type=int, metavar="N"),
-        Option("--seed", "first seed (0)", type=int, default=0, metavar="N"),
         Option("--seeds", "seeds instead of those that files ask for", metavar="N,N,..."),
         Option("--set", settings, multiple=True, metavar="KEY=VALUE"),
         Option("--out", f"folder for results ({FOLDER})", type=PATH, default=FOLDER, metavar="DIR"),
         Option("--fresh", "repeat stored runs", is_flag=True),
-        Option("--json", events, type=PATH, metavar="FILE"),
         Option("--junit", "write expectations to FILE, for CI", type=PATH, metavar="FILE"),
         Option("--list", "list the catalogue and run nothing", is_flag=True),
         Option("--show", "print the file of an experiment and run nothing", metavar="NAME"),
@@ -77,7 +70,7 @@ def run(args: Arguments) -> int:
         render.print_lines(render.console(), _text(args.show).splitlines())
         return 0
     effort = EFFORTS[args.full]
-    out = render.console(args.json, args.junit)
+    out = render.console(args.junit)
     settings = parse_settings(args.set)
     experiments = _experiments(args.experiments, settings)
     if args.list:
@@ -85,7 +78,6 @@ def run(args: Arguments) -> int:
         render.print_prose(out, lines)
         return 0
     seeds = _seeds(args)
-    refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
     _refuse_results(args.out, [each.name for each in experiments.values()], effort)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -94,14 +86,13 @@ def run(args: Arguments) -> int:
         effort,
         Store(args.out),
         partial(run_on_processes, processes=args.jobs or cores()),
-        args.seed,
         args.fresh,
         {each.name: name for name, each in experiments.items()},
         seeds,
         " ".join(f"--set {shlex.quote(f'{key}={text}')}" for key, text in settings.items()),
     )
     try:
-        found, end = _swept(sweep, out, args.json)
+        found, end = _swept(sweep)
         if args.junit is not None:
             write_output(args.junit, output.write_junit(found))
     except (WriteFailed, UsageError) as error:
@@ -125,13 +116,10 @@ def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
 
 def _seeds(args: Arguments) -> tuple[int, ...]:
     """Return the seeds that are asked for; raise :class:`UsageError` for an impossible number."""
-    for option, value, least in (("--jobs", args.jobs, 1), ("--seed", args.seed, 0)):
-        if value is not None and value < least:
-            raise UsageError(f"{option} {value}: it must be at least {least}")
+    if args.jobs is not None and args.jobs < 1:
+        raise UsageError(f"--jobs {args.jobs}: it must be at least 1")
     if args.seeds is None:
         return ()
-    if args.seed:
-        raise UsageError("--seed is not allowed with --seeds")
     words = args.seeds.split(",")
     seeds = tuple([int(word) for word in words if word.isascii() and word.isdecimal()])
     if len(set(seeds)) < len(words) or len(seeds) > SEEDS_MAX:
@@ -166,19 +154,12 @@ def _experiments(asked: Sequence[str], settings: Mapping[str, str]) -> dict[str,
     return found
 
 
-def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Results], Ended]:
-    """Sweep and write each event at once; return the results and the last event."""
+def _swept(sweep: Sweep) -> tuple[list[Results], Ended]:
+    """Sweep and write what is judged at once; return the results and the last event."""
     found: list[Results] = []
-    with ExitStack() as stack:
-        log: FileIO | None = None
-        if events is not None:
-            # Without a buffer, closing the file has nothing left to write and cannot fail.
-            target = sys.stdout.fileno() if events == STDIO else events
-            log = stack.enter_context(FileIO(target, "w", closefd=events != STDIO))
-        progress = stack.enter_context(render.progress(TimeRemainingColumn()))
+    with render.progress(TimeRemainingColumn()) as progress, closing(sweep.events()) as events:
         task = progress.add_task("sweeping")
-        for event in stack.enter_context(closing(sweep.events())):
-            _write_event(log, event)
+        for event in events:
             match event:
                 case Started():
                     render.print_lines(progress.console, [output.describe_start(event)])
@@ -202,9 +183,3 @@ def write(results: Results, folder: Path) -> None:
     stem = f"{results.experiment.name}-{results.effort}"
     write_table(folder / f"{stem}.parquet", results.columns, results.experiment)
     write_atomically(folder / f"{stem}.json", as_json(record_of(results)))
-
-
-def _write_event(log: FileIO | None, event: Event) -> None:
-    if log is not None:
-        with wrap_os_errors(Path(str(log.name))):
-            log.write((json.dumps(as_record(event), ensure_ascii=False) + "\n").encode("utf-8"))

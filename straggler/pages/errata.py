@@ -87,31 +87,6 @@ class Confirmation(NamedTuple):
     erratum: Erratum
     findings: Findings
 
-    def to_json(self) -> dict[str, object]:
-        """Return the confirmation as plain data."""
-        erratum, findings = self.erratum, self.findings
-        verdicts = {
-            name: {"outcome": str(verdict.outcome), "sentence": verdict.sentence}
-            for name, verdict in (
-                ("literal", findings.literal),
-                ("corrected_on_the_same", findings.same),
-                ("corrected_in_the_scope", findings.scope),
-            )
-        }
-        return {
-            "room": self.room,
-            "erratum": erratum.name,
-            "class": erratum.kind.value,
-            "confirmed": findings.is_confirmed,
-            "promise": erratum.promise,
-            "source": erratum.source,
-            "literal_rule": erratum.literal,
-            "counterexample": list(findings.counterexample),
-            "witness": list(findings.literal.witness),
-            "corrected_rule": erratum.corrected,
-            "verdicts": verdicts,
-        }
-
 
 # ------------------------------------------------------------------------------------------- search
 

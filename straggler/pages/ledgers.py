@@ -1,14 +1,17 @@
 """The ledger of a store as a section of a page, with its course over micro-batches."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import TypeAlias
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from model.checking.accounts import EVERY_ROW
 from model.checking.claims import Outcome, Verdict
-from sim.report.contents import Axis, Chart, Curve, NumbersTable, Point
-from sim.report.plot import svg
-from sim.report.run_page import RunSection
-from sim.report.run_plots import RunPicture
+from sim.report.drawing import STYLES, as_svg, panels
+from sim.report.run_page import NumbersTable, RunSection
 from spark_impl.runtime import accounts
 from spark_impl.runtime.accounts import Ledger
 
@@ -17,8 +20,10 @@ POINTS_MAX = 200
 SO_FAR = (accounts.READ, accounts.ANSWERED, accounts.PENDING)
 IN_NO_ANSWER = (accounts.REFUSED, accounts.REDELIVERED, accounts.LATE, accounts.SHED)
 COLUMNS = (*SO_FAR, *IN_NO_ANSWER, accounts.UNASKED)
-Course = Sequence[tuple[int, Mapping[str, int]]]
+Course: TypeAlias = Sequence[tuple[int, Mapping[str, int]]]
 """Rows of each micro-batch by place, in order."""
+Panels: TypeAlias = Sequence[tuple[str, Sequence[str], Course]]
+"""Headings, each with the places that are drawn, and their rows."""
 
 
 def ledger_section(
@@ -32,10 +37,10 @@ def ledger_section(
     rows = [(accounts.READ, ledger.read), *landed, *ledger.rows()]
     figures = tuple((place, f"{count:,}") for place, count in rows if count)
     points = _points(course)
-    pictures = tuple(_pictures(section, points))
+    shown = _panels(points)
     each = -(-len(course) // max(len(points), 1))
     about = "The account has no micro-batch, so there is nothing to draw."
-    if pictures:
+    if shown:
         stands = f"{each} micro-batches" if each > 1 else "a micro-batch"
         about = f"A point stands for {stands}. Rows that did not land are in no micro-batch."
     return RunSection(
@@ -49,9 +54,9 @@ def ledger_section(
         verdicts=(Verdict(EVERY_ROW, outcome, sentence, occurred=ledger.read),),
         report=(),
         faults=(),
-        pictures=pictures,
-        about_pictures=about,
-        tables=(("Rows by micro-batch", _table(points)),) if pictures else (),
+        picture=as_svg(_draw, shown) if shown else "",
+        about_picture=about,
+        tables=(("Rows by micro-batch", _table(points)),) if shown else (),
     )
 
 
@@ -65,30 +70,37 @@ def _points(course: Course) -> Course:
     return points
 
 
-def _pictures(section: str, points: Course) -> Iterator[RunPicture]:
-    """Yield plots of the rows so far, and of the rows in no answer; none without micro-batches."""
+def _panels(points: Course) -> Panels:
+    """Return panels of the rows so far, and of the rows in no answer; none without rows."""
     total, so_far = Counter[str](), []
     for batch, rows in points:
         total.update(rows)
         so_far.append((batch, Counter(total)))
-    for number, (heading, places, shown) in enumerate(
-        (
-            ("Rows so far", SO_FAR, so_far),
-            ("Rows of each point that are in no answer", IN_NO_ANSWER, points),
-        )
-    ):
-        known = [place for place in places if any(rows.get(place) for _, rows in shown)]
-        if known:
-            lines = tuple(_line(place, shown) for place in known)
-            chart = Chart("", Axis("micro-batch"), Axis("rows"), lines)
-            said = f"{heading}: {', '.join(known)}"
-            drawn = svg(chart, f"{section}-{number}", f"{said}, over micro-batches")
-            yield RunPicture(said, drawn)
+    drawn = (
+        ("Rows so far", SO_FAR, so_far),
+        ("Rows of each point that are in no answer", IN_NO_ANSWER, points),
+    )
+    known = [
+        (heading, [place for place in places if any(rows.get(place) for _, rows in shown)], shown)
+        for heading, places, shown in drawn
+    ]
+    return [each for each in known if each[1]]
 
 
-def _line(place: str, shown: Course) -> Curve:
-    rows = [(batch, float(each.get(place, 0))) for batch, each in shown]
-    return Curve(place, tuple(Point(batch, count, count, count) for batch, count in rows))
+def _draw(shown: Panels) -> Figure:
+    """Draw rows by place over micro-batches, panel below panel."""
+    size = (8.0, 2.2 * len(shown) + 0.6)
+    figure, axes_below = panels(len(shown), size, "", "micro-batch")
+    for axes, (heading, places, points) in zip(axes_below, shown, strict=True):
+        axes.set_title(heading)
+        axes.set_ylabel("rows")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        for place, (colour, style) in zip(places, cycle(STYLES), strict=False):
+            rows = [each.get(place, 0) for _, each in points]
+            batches = [batch for batch, _ in points]
+            axes.plot(batches, rows, label=place, color=colour, linestyle=style, marker=".")
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
 
 
 def _table(points: Course) -> NumbersTable:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from model.checking.claims import Outcome
 from model.vocabulary.settings import JsonObject
-from sim.report.contents import Entry, NumbersTable, Report, ReportedFinding, Status
+from sim.report.contents import Entry, Report, ReportedFinding, Status
 from sim.report.words import format_number, version
 from sim.sweep.experiment import Reproduction
 from sim.sweep.reading import catalogue
@@ -32,7 +32,7 @@ VERDICTS = tuple(Status(each.value) for each in Reproduction)
 HEADER = """\
 # Reproduction
 
-*Written by `straggler report --reproduction docs/reproduction.md --measured benchmarks/results`
+*Written by `straggler report --output docs/reproduction.md --measured benchmarks/results`
 from the results that `straggler sweep` has stored. Tests hold it to their summary,
 [reproduction.json](reproduction.json), to the stored benchmarks, and to the tests and errata that
 it names. [published.md](published.md) lists every published figure and table, and what stands for
@@ -112,7 +112,7 @@ def _section(entry: Entry, measured: Figures) -> Iterator[str]:
     seeds = f"{counted(len(entry.seeds), 'seed')}, {entry.confidence:.0%} confidence"
     yield f"**Simulated**, {counted(entry.runs, 'run')}, {seeds}, {entry.effort}:\n"
     yield from (f"- {_finding(each)}.{_verdict(each)}" for each in entry.findings)
-    on_spark = MEASURED.get(entry.name, ())
+    on_spark = MEASURED.get(entry.name, ()) if measured else ()
     if on_spark:
         yield "\n**On Spark:**\n"
     for each in on_spark:
@@ -199,15 +199,15 @@ def summary_of(report: Report) -> str:
     Raise :class:`UsageError` with one sentence if runs have failed: a part is no evidence.
     """
     for entry in report:
-        if entry.failures:
-            failed = counted(len(entry.failures), "run")
+        if entry.failed:
+            failed = counted(entry.failed, "run")
             repair = f"run `{entry.again}` again"
             raise UsageError(f"{entry.name} is incomplete: {failed} failed; {repair}")
     return as_json({"experiments": list(map(_record, report))})
 
 
 def read_summary(path: Path) -> Report:
-    """Return the report that a file summarises, without plots and numbers.
+    """Return the report that a file summarises.
 
     Raise :class:`UsageError` with one sentence for a file that is no summary.
     """
@@ -216,7 +216,7 @@ def read_summary(path: Path) -> Report:
         return tuple(map(_entry, record["experiments"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
-            f"{str(path)!r} is not a summary that `straggler report --reproduction` has written"
+            f"{str(path)!r} is not a summary that `straggler report` has written"
             f" ({type(error).__name__}: {error})"
         ) from error
 
@@ -250,16 +250,10 @@ def _entry(record: JsonObject) -> Entry:
         verdict=Reproduction(verdict) if verdict else None,
         outcome=Outcome(record["outcome"]),
         findings=tuple(map(_read_finding, record["findings"])),
-        charts=(),
-        undrawn=0,
-        table=NumbersTable((), (), 0),
-        base={},
-        factors={},
         seeds=tuple(record["seeds"]),
         confidence=record["confidence"],
         runs=record["runs"],
-        problems=(),
-        failures=(),
+        failed=0,
     )
 
 
@@ -270,5 +264,4 @@ def _read_finding(record: JsonObject) -> ReportedFinding:
         record["assumptions"],
         Outcome(record["outcome"]),
         record["sentence"],
-        (),
     )

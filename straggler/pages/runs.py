@@ -11,10 +11,8 @@ from model.checking.claims import Outcome
 from model.vocabulary.durations import write_duration, write_short
 from sim.kernel.faults import Fault
 from sim.kernel.run import Course, TimedRun
-from sim.report.contents import NumbersTable
-from sim.report.drawing import describe_fault, fault_span_us
-from sim.report.run_page import Pairs, RunSection
-from sim.report.run_plots import RunPicture, draw_pictures
+from sim.report.drawing import as_svg, describe_fault, draw_timed_run, fault_span_us
+from sim.report.run_page import NumbersTable, Pairs, RunSection
 from sim.report.words import format_number, readable_name, unit_of
 from straggler.judging.judge import Judgement
 from straggler.options import default_in_words
@@ -82,8 +80,8 @@ def simulated_section(run: SimulatedRun) -> RunSection:
         verdicts=run.judgement.verdicts,
         report=(),
         faults=faults,
-        pictures=tuple(draw_pictures(course, run.room.timed.plot, f"{run.room.name}-0")),
-        about_pictures=about,
+        picture=as_svg(draw_timed_run, course, run.room.timed.plot),
+        about_picture=about,
         tables=tuple(tables),
     )
 
@@ -104,12 +102,12 @@ def compared_section(
         ("time taken", write_short(judgement.seconds * 1e6)),
     ]
     groups = [("The comparison", tuple(figures))]
-    pictures: tuple[RunPicture, ...] = ()
+    picture = ""
     about = "There is nothing to draw: the reference was the untimed model, without a simulation."
     tables: list[tuple[str, NumbersTable]] = []
     if course is not None:
         groups.append(("The simulation", _headline(course)))
-        pictures = tuple(draw_pictures(course, room.timed.plot, name))
+        picture = as_svg(draw_timed_run, course, room.timed.plot)
         about = (
             "Simulated: the same arrivals, replayed through the stated cluster, whose answers the"
             " system has to give."
@@ -129,8 +127,8 @@ def compared_section(
         verdicts=judgement.verdicts,
         report=tuple(report),
         faults=tuple([f"{fault.kind} {fault.at}" for fault in case.workload.faults]),
-        pictures=pictures,
-        about_pictures=about,
+        picture=picture,
+        about_picture=about,
         tables=(*tables, ("Settings of the query", _two_columns("setting", settings))),
     )
 

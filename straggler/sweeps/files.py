@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.lib import ArrowException
 
 from model.vocabulary.settings import PlainData
 from sim.report.contents import Entry, Report
-from sim.report.entries import Columns, entry_of
+from sim.report.entries import entry_of
 from sim.report.words import version
 from sim.sweep import results
 from sim.sweep.experiment import EFFORTS, Experiment
@@ -54,8 +53,6 @@ def read_table(path: Path) -> results.Columns:
 
 def read_report(folder: Path, efforts: Sequence[str] = tuple(reversed(EFFORTS))) -> Report:
     """Return every experiment in a folder, in the first of these efforts that has results."""
-    if folder.is_file():
-        raise UsageError(f"{str(folder)!r} is a file; results of sweeps are a folder")
     if not folder.is_dir():
         raise UsageError(f"there is no folder {str(folder)!r}; `straggler sweep` makes one")
     found: dict[str, Path] = {}
@@ -76,17 +73,16 @@ def read_report(folder: Path, efforts: Sequence[str] = tuple(reversed(EFFORTS)))
 
 def _read_entry(path: Path) -> Entry:
     record = _read_record(path)
-    columns = _read_columns(path.with_suffix(".parquet"))
     try:
-        entry = entry_of(record, columns)
+        entry = entry_of(record)
         if f"{entry.name}-{entry.effort}" != path.stem:
             msg = f"it is the record of {entry.name}, {entry.effort}"
             raise ValueError(msg)
         return entry
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{str(path)!r} and its table are not what a sweep has stored"
-            f" ({type(error).__name__}: {error}); `straggler sweep` writes them again"
+            f"{str(path)!r} is not what a sweep has stored"
+            f" ({type(error).__name__}: {error}); `straggler sweep` writes it again"
         ) from error
 
 
@@ -96,20 +92,6 @@ def _read_record(path: Path) -> PlainData:
     except ValueError as error:
         raise UsageError(
             f"{str(path)!r} is damaged ({error}); `straggler sweep` writes it again"
-        ) from error
-
-
-def _read_columns(path: Path) -> Columns:
-    try:
-        return read_table(path)
-    except FileNotFoundError:
-        raise UsageError(
-            f"the table of results {str(path)!r} is missing; `straggler sweep` writes it again"
-        ) from None
-    except (ArrowException, OSError) as error:
-        raise UsageError(
-            f"{str(path)!r} is not a Parquet file that can be read;"
-            " `straggler sweep` writes it again"
         ) from error
 
 

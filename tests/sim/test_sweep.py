@@ -130,7 +130,7 @@ def test_arrivals_are_shared_and_figures_are_the_same(tmp_path: Path) -> None:
     events, (together,) = swept(tmp_path / "together", fanned)
     assert events[0][2:] == (8, 0, 0, (), 4)
     assert together.columns == alone.columns
-    (job,) = jobs_of(fanned, runs_of(fanned, "quick", 0)[:1])
+    (job,) = jobs_of(fanned, runs_of(fanned, "quick")[:1])
     assert job.values == ("shuffle",)
     assert perform(job).figures[0]["mean_rho"] == alone.columns["mean_rho"][0]
 
@@ -187,13 +187,13 @@ def test_an_address_follows_the_code_and_what_it_imports(tmp_path: Path) -> None
 
 
 def test_every_setting_and_the_seed_make_an_address() -> None:
-    runs = runs_of(small(), "full", 0)
+    runs = runs_of(small(), "full")
     addresses = [run.address for run in runs]
     assert len(set(addresses)) == len(runs) == 12
     assert set(addresses).isdisjoint(
-        run.address for run in runs_of(small(base={"load": "0.5"}), "full", 0)
+        run.address for run in runs_of(small(base={"load": "0.5"}), "full")
     )
-    later = [run.address for run in runs_of(small(), "full", 1)]
+    later = [run.address for run in runs_of(small(), "full", (1, 2, 3))]
     assert len(set(addresses).intersection(later)) == 8
 
 
@@ -201,7 +201,7 @@ def test_every_setting_and_the_seed_make_an_address() -> None:
 
 
 def jobs() -> list[Job]:
-    return list(jobs_of(small(fan="policy"), runs_of(small(fan="policy"), "quick", 0)))
+    return list(jobs_of(small(fan="policy"), runs_of(small(fan="policy"), "quick")))
 
 
 def dies_of_seed_1(job: Job) -> Done:

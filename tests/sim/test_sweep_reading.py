@@ -63,7 +63,6 @@ def test_near_stands_for_two_bounds() -> None:
         ({"fan": "slower"}, "fan is 'slower'; it must be one of policy"),
         ({"source": {"paper": "x"}}, "source.where is missing"),
         ({"published": {"says": "x", "values": {"on": date(2026, 11, 22)}}}, "published.values.on"),
-        ({"plot": {"x": "policy", "y": "rho"}}, "plot.y is 'rho'; it must be one of share"),
         ({"base": {"tupels": 1}}, "there is no base.tupels; did you mean 'tuples'?"),
         ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
         ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
@@ -140,7 +139,6 @@ def test_every_experiment_says_where_its_claim_was_published(
         assert experiment.source is not None, name
         assert experiment.claim, name
         assert experiment.published is not None, name
-        assert experiment.plot is not None, name
         assert experiment.expectations, name
 
 

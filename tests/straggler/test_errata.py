@@ -3,7 +3,6 @@
 By day one erratum of each room is searched again, at night all of them.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,13 +84,10 @@ def test_a_wrong_correction_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_command_prints_stores_and_summarises(straggler: Straggler, tmp_path: Path) -> None:
-    options = ("--only", "lost-update", "--json", "errata.json", "--markdown", "errata.md")
+    options = ("--only", "lost-update", "--markdown", "errata.md")
     done = straggler("errata", "slack", *options)
     assert (done.code, done.err) == (0, "")
-    (row,) = json.loads((tmp_path / "errata.json").read_text(encoding="utf-8"))
-    assert (row["room"], row["erratum"], row["confirmed"]) == ("slack", "lost-update", True)
-    assert row["verdicts"]["literal"]["outcome"] == "broken"
-    assert row["verdicts"]["corrected_in_the_scope"]["outcome"] == "holds"
+    assert done.out.splitlines()[-1].startswith("1 erratum, confirmed: the wrong rule breaks each")
     page = (tmp_path / "errata.md").read_text(encoding="utf-8")
     assert page.startswith("# Errata\n")
     assert page.partition("\n### lost-update\n")[2].strip() in PAGE

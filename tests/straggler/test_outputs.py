@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from sim.report.page import _shown
+from sim.report.run_page import escape_shown
 from spark_impl.runtime.packages import archive
 from straggler.cli import diff, explore, render, sim
 from straggler.cli import main as cli
@@ -128,7 +128,7 @@ def controls(text: str) -> list[str]:
 @given(text=STRANGE)
 def test_errors_and_pages_show_no_control_character(text: str) -> None:
     assert not controls(re.sub(r"\s", " ", format_error(text)))
-    page = str(_shown(text))
+    page = str(escape_shown(text))
     assert not controls(re.sub(r"[^\S\n]", " ", page))
 
 
