@@ -60,7 +60,7 @@ def over(
             a ``timedelta``; a row beyond it is refused, because it would close all windows up to
             its time. None refuses none.
 
-    Example:
+    Examples:
         >>> from pathlib import Path
         >>> Path(folder, "in").mkdir()
         >>> _ = Path(folder, "in", "1.csv").write_text(

@@ -20,10 +20,10 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
             list for several values. A time such as ``size_us`` may be given as ``size``, a text
             with a unit or a ``timedelta``.
 
-    Example:
+    Examples:
         >>> run = simulate("slack", seed=1, size="10 seconds", messages=500, speeds=[1.0, 0.5])
-        >>> len(run.workload.arrivals)
-        500
+        >>> len(run.workload.arrivals)  # from eight phones
+        4000
     """
     found = find_room(room)
     known = import_module(f"sim.{room}").SETTINGS

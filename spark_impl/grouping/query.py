@@ -74,7 +74,7 @@ class Grouping:
         times_us: microseconds that each instance takes for a tuple; None: all take equally long.
         **settings: other settings of room ``grouping`` (docs/settings.md), such as ``theta=0.01``.
 
-    Example:
+    Examples:
         >>> rows = spark.createDataFrame([("a",), ("b",), ("a",)], "key string")
         >>> routed = Grouping(4, "key").assign(rows, "key").where("key = 'a'")
         >>> routed.select("instance").distinct().count()

@@ -78,7 +78,7 @@ class ChainJoin:
         history: True to keep the admitted tuples, which :func:`one_time` needs.
         patience_s: seconds of silence after which a worker is taken for dead.
 
-    Example:
+    Examples:
         >>> from model.vocabulary.join import Equi
         >>> columns = "source_id long, key string, event_time_us long, value double"
         >>> r = spark.createDataFrame([(0, "a", 0, 1.0)], columns)

@@ -74,7 +74,7 @@ class ScriptQuery(Runnable):
             micro-batch, or a whole number of all rows so far; None sets no limit.
         max_late: the same for late rows.
 
-    Example:
+    Examples:
         >>> from pathlib import Path
         >>> from straggler import Landing, ScriptConfig, script
         >>> from straggler.rooms.script.language import parse

@@ -120,7 +120,7 @@ def judge_job(
         seed: whole number; the same seed draws the same streams.
         name: name of the job in the report; ``""`` takes that of the function.
 
-    Example:
+    Examples:
         >>> from pyspark.sql import functions as F
         >>> def minutes(readings):
         ...     timed = readings.withWatermark("at", "10 seconds")

@@ -196,7 +196,7 @@ def judge_workload(
         level: ``"answers"``, or ``"steps"`` for decisions as well.
         reference: ``"sim"``, ``"model"``, or ``"both"``, which have to agree.
 
-    Example:
+    Examples:
         >>> from straggler import simulate
         >>> run = simulate("slack", seed=1, messages=500)
         >>> judgement = judge_workload(run.workload, lambda workload: run.trace)

@@ -51,7 +51,7 @@ def assert_keeps_promises(
         seed: whole number; the same seed draws the same streams.
         folder: folder for the smallest stream that breaks a promise.
 
-    Example:
+    Examples:
         >>> from pathlib import Path
         >>> from straggler import Trace
         >>> def finds_nothing(workload):

@@ -37,7 +37,7 @@ def workloads(room: str) -> SearchStrategy[Workload]:
     Args:
         room: ``"slack"``, ``"join"``, ``"grouping"``, ``"watermark"`` or ``"script"``.
 
-    Example:
+    Examples:
         >>> from hypothesis import given
         >>> @given(workloads("join"))
         ... def test_my_join(workload):
@@ -66,7 +66,7 @@ def collect(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
         n: number of examples.
         seed: whole number; the same seed gives the same examples.
 
-    Example:
+    Examples:
         >>> [workload.room for workload in collect(workloads("slack"), 2, seed=0)]
         ['slack', 'slack']
     """
