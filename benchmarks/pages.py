@@ -4,8 +4,8 @@ Rules of this file:
 
 1. ``make bench`` measures into an ignored folder; only ``make docs`` adopts the measurements, so
    that a benchmark alone changes no tracked file.
-2. A page is generated from code, from docstrings, from the stored summary of sweeps and from adopted
-   measurements. A test compares each page with what this file generates.
+2. A page is generated from code, docstrings, the stored summary of sweeps and adopted measurements.
+   A test compares each page with what this file generates.
 """
 
 import json
