@@ -63,9 +63,8 @@ def over(
     Examples:
         >>> from pathlib import Path
         >>> Path(folder, "in").mkdir()
-        >>> _ = Path(folder, "in", "1.csv").write_text(
-        ...     "a,2026-03-01T08:00:01Z,5\\na,2026-03-01T08:00:04Z,7\\n"
-        ... )
+        >>> text = "a,2026-03-01T08:00:01Z,5\\na,2026-03-01T08:00:04Z,7\\n"
+        >>> _ = Path(folder, "in", "1.csv").write_text(text)
         >>> stream = spark.readStream.schema("device string, at string, watts string")
         >>> lines = stream.csv(f"{folder}/in")
         >>> windows = over(lines, event_time="at", key="device").window("10 seconds")
