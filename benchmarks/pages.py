@@ -4,8 +4,8 @@ Rules of this file:
 
 1. ``make bench`` measures into an ignored folder; only ``make docs`` adopts the measurements, so
    that a benchmark alone changes no tracked file.
-2. A page is generated from code, from the stored summary of sweeps and from adopted measurements. A
-   test compares each page with what this file generates.
+2. A page is generated from code, docstrings, the stored summary of sweeps and adopted measurements.
+   A test compares each page with what this file generates.
 """
 
 import json
@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from benchmarks import api
 from benchmarks.__main__ import MEASURED, RESULTS, readable
 from model.vocabulary.settings import JsonObject
 from straggler.cli.render import markdown
@@ -62,6 +63,7 @@ def pages() -> dict[str, str]:
     """Return the text of each generated page, by its name."""
     summary = reproduction.read_summary(DOCS / "reproduction.json")
     return {
+        "api.md": api.page(),
         "settings.md": settings.markdown(room_names()),
         "speed.md": speed(RESULTS),
         "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),

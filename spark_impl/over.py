@@ -44,21 +44,34 @@ def over(
     time_unit: str = "timestamp",
     max_future: object = "1 day",
 ) -> "Stream":
-    """Return the stream as the beginning of a query: ``over(...).window(...).sum("watts")``.
+    """Begin a query over windows of a streaming DataFrame.
 
-    These arguments name columns of ``stream``, whose types may be any that can be read:
+    Args:
+        stream: the rows; a column may have any type that can be read as what it means.
+        event_time: column with the time of a row: a timestamp, a text or a number.
+        key: column by which rows are put together; None puts all rows together.
+        source_id: column with a number or a text that identifies a row, so that a redelivery counts
+            once; None counts every row.
+        arrival: column with the time at which a row arrived; None takes that of its micro-batch.
+        group_columns: columns that keep streams apart, each with a clock of its own.
+        time_unit: unit of times that are no timestamps, ``"us"``, ``"ms"``, ``"s"`` or ``"ns"``
+            since 1970; ``"timestamp"`` reads text like ``2013-01-01T05:15:00Z``.
+        max_future: longest time from the arrival of a row to its event time, a text with a unit or
+            a ``timedelta``; a row beyond it is refused, because it would close all windows up to
+            its time. None refuses none.
 
-    * ``event_time``: the time of a row, a timestamp, a text or a number (see ``time_unit``);
-    * ``key``: the key by which rows are put together; None: all rows are;
-    * ``source_id``: a number or a text that identifies a row, so that a redelivery counts once;
-      None: every row counts;
-    * ``arrival``: the time at which a row arrived; None: the time of its micro-batch;
-    * ``group_columns``: columns that keep streams apart, each with a clock of its own.
-
-    ``time_unit`` is the unit of times that are no timestamps: ``"us"``, ``"ms"``, ``"s"`` or
-    ``"ns"`` since 1970, or ``"timestamp"`` for text like ``2013-01-01T05:15:00Z``. A row that lies
-    more than ``max_future`` beyond its arrival is refused, because it would close all windows up to
-    its time: an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard.
+    Examples:
+        >>> from pathlib import Path
+        >>> Path(folder, "in").mkdir()
+        >>> text = "a,2026-03-01T08:00:01Z,5\\na,2026-03-01T08:00:04Z,7\\n"
+        >>> _ = Path(folder, "in", "1.csv").write_text(text)
+        >>> stream = spark.readStream.schema("device string, at string, watts string")
+        >>> lines = stream.csv(f"{folder}/in")
+        >>> windows = over(lines, event_time="at", key="device").window("10 seconds")
+        >>> query = windows.sum("watts").store_in(f"{folder}/power")
+        >>> query.flush()
+        >>> [(row.key, row.value, row.state) for row in query.results().collect()]
+        [('a', 12.0, 'exact')]
     """
     columns = {
         "event_time": event_time,
@@ -83,12 +96,17 @@ class Stream:
     def window(
         self, size: object, slide: object = None, *, max_wait: object = None, **settings: Any
     ) -> "Windows":
-        """Choose windows of length ``size`` that begin every ``slide``, by default every ``size``.
+        """Choose windows, and how long they wait for late rows.
 
-        Times are intervals of Spark (``"6 hours"``) or a ``timedelta``. ``settings`` are those of
-        :class:`SlackConfig`: the query waits as long as the requested quality needs. With
-        ``max_wait`` they are those of :class:`WatermarkConfig`: it waits by the disorder of the
-        last arrivals, and no longer than that.
+        Args:
+            size: length of a window, a text with a unit such as ``"6 hours"`` or a ``timedelta``.
+            slide: time from the begin of a window to that of the next one, written like ``size``;
+                None takes ``size``.
+            max_wait: longest wait for late rows, written like ``size``: a window waits by the
+                disorder of the last arrivals (room ``watermark``). None: it waits as long as the
+                requested quality needs (room ``slack``).
+            **settings: settings of the room (docs/settings.md), such as ``lambda_thr=0.99``, the
+                least share of its rows that a first answer contains, or ``max_slack="1 minute"``.
         """
         times = {"size": size, "slide": size if slide is None else slide}
         longest = {} if max_wait is None else {"max_wait": max_wait}
@@ -137,11 +155,13 @@ class Windows:
         return counted._aggregate("count", _COUNTED)
 
     def agg(self, *aggregations: Aggregation) -> "Aggregates":
-        """Compute several aggregates, such as ``sum_("watts")``, each as a query of its own.
+        """Compute several aggregates, each as a query of its own.
 
-        Names must differ; ``sum_("watts").alias("power")`` chooses another one. Settings of an
-        aggregate override those of the windows, except the windows themselves, ``tasks`` and
-        ``keyed``.
+        Args:
+            *aggregations: aggregates such as ``sum_("watts")``; their names must differ, and
+                ``sum_("watts").alias("power")`` chooses another one. Settings of an aggregate
+                override those of the windows, except the windows themselves, ``tasks`` and
+                ``keyed``.
         """
         configs: dict[str, Config] = {}
         for each in aggregations:
@@ -214,13 +234,19 @@ class Aggregate:
     ) -> LandedQuery:
         """Return the query, which keeps everything in ``folder`` and resumes from there.
 
-        The folder gets a ``history`` of the arrivals, a store of ``answers``, and ``checkpoints``.
-        ``sink`` is called with the answers of every micro-batch. ``checkpoint`` is another folder
-        for Spark's own files, if Spark has no connector for the first one. ``max_refused`` stops
-        landing and query, ``max_late`` the query (docs/production.md, "Limits").
-
         Raise :class:`InputProblem` with one sentence if the columns do not fit, or if the folder
         belongs to another query.
+
+        Args:
+            folder: folder that gets a ``history`` of the arrivals, a store of ``answers``, and
+                ``checkpoints``.
+            sink: function that is called with the answers of every micro-batch, and its number.
+            checkpoint: another folder for Spark's own files, if Spark has no connector for the
+                file system of ``folder``.
+            max_refused: limit of refused rows, at which landing and query stop: below 1.0 a share
+                of each micro-batch, or a whole number of all rows so far; None sets no limit.
+            max_late: the same for late rows, at which the query stops; only for windows with
+                ``max_wait`` and ``corrections=False``, because others count late rows.
         """
         limits = _require_limits([self.config], max_refused, max_late)
         places = _Places.of(folder, checkpoint)
@@ -251,17 +277,20 @@ class Aggregates:
     ) -> LandedQueries:
         """Return the queries, which keep everything in ``folder`` and resume from there.
 
-        The folder gets one ``history`` with all columns, a store ``answers/<name>`` for each
-        aggregate, and ``checkpoints``. ``sinks`` are functions by the names of aggregates; each is
-        called with the answers of every micro-batch of that aggregate. ``checkpoint`` is another
-        folder for Spark's own files, if Spark has no connector for the first one. Limits are those
-        of :meth:`Aggregate.store_in`, for each aggregate.
-
         An aggregate that the folder does not know yet begins with the first file that the history
         still has.
 
         Raise :class:`InputProblem` with one sentence if the columns do not fit, if the history has
         other columns, or if an aggregate of the folder had another meaning under the same name.
+
+        Args:
+            folder: folder that gets one ``history`` with all columns, a store ``answers/<name>``
+                for each aggregate, and ``checkpoints``.
+            sinks: functions by the name of an aggregate, each called like the ``sink`` of
+                :meth:`Aggregate.store_in`.
+            checkpoint: another folder for Spark's own files.
+            max_refused: limit of :meth:`Aggregate.store_in`, for each aggregate.
+            max_late: limit of :meth:`Aggregate.store_in`, for each aggregate.
         """
         given = sinks or {}
         unknown = [name for name in given if name not in self.configs]

@@ -29,12 +29,16 @@ _CORRECTED: dict[str, AnyRoom] = {room.name: room for room in (SLACK, WATERMARK)
 def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> int:
     """Remove the files of a history below a number; return the lowest number that is left.
 
-    ``readers`` are the stores of all queries that read the history.
-
     Raise :class:`InputProblem` with one sentence, and remove nothing, if a reader reads another
     history, or has not read one of the files yet, if late pairs of a reader wait for a correction
     that reads one of them, or if no file would be left. Nobody knows which tuples still come late:
     keep the files as long as some may come for the times in them.
+
+    Args:
+        history: folder of the history.
+        number: lowest number of a file that is kept.
+        readers: stores of all queries that read the history; pairs of a store and Spark's
+            checkpoint if that is elsewhere.
     """
     folder = locate(history)
     below = files_below(folder, number)

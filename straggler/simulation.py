@@ -8,13 +8,22 @@ from straggler.rooms import find_room
 
 
 def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
-    """Simulate one timed run of a room, with defaults for all settings that are not given.
+    """Simulate one timed run of a room.
 
-    The settings are those of ``straggler sim ROOM --set`` (docs/settings.md), several values as a
-    list: ``speeds=[1.0, 0.5]``. A time ``size_us`` may be given as ``size``, such as
-    ``"10 seconds"`` or a ``timedelta``. The same seed gives the same run. Raise ``ValueError`` with
-    one sentence for an unknown or impossible setting, and :class:`straggler.errors.UsageError` for
-    an unknown room or a run that would not end.
+    Raise ``ValueError`` with one sentence for an unknown or impossible setting, and
+    :class:`straggler.errors.UsageError` for an unknown room or a run that would not end.
+
+    Args:
+        room: ``"slack"``, ``"join"``, ``"grouping"``, ``"watermark"`` or ``"script"``.
+        seed: whole number of at least 0; the same seed gives the same run.
+        **settings: settings of ``straggler sim ROOM --set`` (docs/settings.md, with defaults), a
+            list for several values. A time such as ``size_us`` may be given as ``size``, a text
+            with a unit or a ``timedelta``.
+
+    Examples:
+        >>> run = simulate("slack", seed=1, size="10 seconds", messages=500, speeds=[1.0, 0.5])
+        >>> len(run.workload.arrivals)  # from eight phones
+        4000
     """
     found = find_room(room)
     known = import_module(f"sim.{room}").SETTINGS

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary import Event, System, Trace, Workload
 from model.vocabulary.durations import LONGEST_US
-from model.vocabulary.settings import JsonObject, PlainData
+from model.vocabulary.settings import JsonObject, PlainData, Settings
 from straggler.errors import UsageError
 from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_name
 from straggler.inputs.set_aside import SetAside

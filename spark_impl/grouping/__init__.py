@@ -6,12 +6,11 @@ from spark_impl.grouping.query import (
     GroupingProblem,
     GroupingStream,
     Progress,
-    Work,
     pending,
     progress,
     rejected,
 )
-from spark_impl.grouping.reports import MicroBatch
+from spark_impl.grouping.reports import MicroBatch, Work
 from spark_impl.grouping.system import make_system, run_in_process, run_workloads
 from spark_impl.runtime.accounts import Ledger, ledger
 

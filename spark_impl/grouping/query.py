@@ -1,9 +1,9 @@
 """User interface of room ``grouping``: rows spread over instances, once or as a stream."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import index
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
@@ -17,7 +17,7 @@ from model.vocabulary.grouping import REASON_NOT_FINITE
 from model.vocabulary.settings import PlainData
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
 from spark_impl.grouping.instances import finish_work
-from spark_impl.grouping.reports import MicroBatch, Reports
+from spark_impl.grouping.reports import MicroBatch, Reports, Work
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import (
@@ -58,26 +58,6 @@ from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.runtime.waiting import unread
 
-Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
-"""Work on the rows of a micro-batch: partition i is that of instance i.
-
-It may return the time of a tuple at each instance, in microseconds; these times balance the next
-window. Otherwise the times of :func:`spark_impl.grouping.instances.at_instances` do, if it is used.
-
-Work is the sink of a stream, and both have a part in exactly-once: the stream puts every row into
-one numbered micro-batch, and work replaces whatever it wrote under :attr:`MicroBatch.number`.
-
-* After a crash or an error, work is called again with the same number, window and rows, even if it
-  had returned. Smaller numbers never come back.
-* Work must not skip a number that it has written. A micro-batch without rows leaves its number to
-  the next one: work may be called without rows first, and then with some.
-* States of instances follow the same rule: a micro-batch begins with the states that the previous
-  number left.
-
-One folder per number, overwritten as a whole, meets these rules, as does a transaction that deletes
-the rows of the number and inserts the new ones.
-"""
-
 
 class GroupingProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
     """A job failed; the message is one sentence with the reason."""
@@ -86,9 +66,19 @@ class GroupingProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a
 class Grouping:
     """Spreads rows over ``instances`` by key; by default, only hot keys get more than two of them.
 
-    ``times_us`` is the time of a tuple at each instance; by default all take equally long. Other
-    settings are those of ``model.vocabulary.GroupingConfig``. Raise ``ValueError`` for a setting
-    that is out of range.
+    Raise ``ValueError`` for a setting that is out of range.
+
+    Args:
+        instances: number of instances of the operator.
+        policy: rule of the router, such as ``"tag"``, ``"key"`` or ``"pkg"`` (docs/grouping.md).
+        times_us: microseconds that each instance takes for a tuple; None: all take equally long.
+        **settings: other settings of room ``grouping`` (docs/settings.md), such as ``theta=0.01``.
+
+    Examples:
+        >>> rows = spark.createDataFrame([("a",), ("b",), ("a",)], "key string")
+        >>> routed = Grouping(4, "key").assign(rows, "key").where("key = 'a'")
+        >>> routed.select("instance").distinct().count()
+        1
     """
 
     def __init__(
@@ -109,7 +99,7 @@ class Grouping:
         If the policy treats hot keys differently, the rows are read twice: hot keys are found
         first. Every partition is a sender of its own, so the order of rows within partitions
         decides where single tuples go. Raise :class:`InputProblem` for a column of the wrong type,
-        and :class:`GroupingProblem` if the rows cannot be read.
+        and :class:`GroupingProblem` if the rows cannot be read. ``key`` is the column of keys.
         """
         columns = Columns(key)
         require_columns(rows, columns, is_stream=False)
@@ -144,15 +134,22 @@ class Grouping:
     ) -> "GroupingStream":
         """Return a stream that spreads its rows and calls ``work`` on each micro-batch.
 
-        ``checkpoint`` is a folder that the driver and all workers reach under this address; the
-        next run with this folder resumes where the last one stopped. ``spark_checkpoint`` is the
-        folder of Spark's own checkpoint, by default one in ``checkpoint``; name it if Spark has
-        no connector for that file system. ``seq`` numbers the arrivals; with it every tuple
-        goes where docs/grouping.md says, whatever the files and partitions are. ``value`` is a
-        column of numbers: rows without a finite one are routed like others, because the work
-        decides about them, and :meth:`GroupingStream.rejected` lists them. ``max_refused`` stops
-        the stream if there are too many (docs/production.md, "Limits"). Raise
-        :class:`InputProblem` for columns or a folder that cannot be used.
+        Raise :class:`InputProblem` for columns or a folder that cannot be used.
+
+        Args:
+            rows: the stream.
+            key: column of keys.
+            checkpoint: folder that the driver and all workers reach under this address; the next
+                run with this folder resumes where the last one stopped.
+            work: function that is called with the rows, instance i in partition i, and their
+                :class:`MicroBatch`; it may return the microseconds of a tuple at each instance.
+            seq: column that numbers the arrivals, so that every tuple goes where docs/grouping.md
+                says, whatever the files and partitions are. None: partitions decide.
+            value: column of numbers; :meth:`GroupingStream.rejected` lists rows without a finite
+                one, which are routed like others. None checks no value.
+            spark_checkpoint: another folder for Spark's own files.
+            max_refused: limit of listed rows, at which the stream stops: below 1.0 a share of each
+                micro-batch, or a whole number of all rows so far; None sets no limit.
         """
         columns, limits = Columns(key, seq, value), Limits(refused=max_refused)
         require_columns(rows, columns, is_stream=True)

@@ -6,11 +6,12 @@ find a file that was reported, the file is in another folder.
 """
 
 import threading
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from pyspark import SparkContext
 from pyspark.accumulators import AddingAccumulatorParam
+from pyspark.sql import DataFrame
 
 from spark_impl.grouping.store import GroupingStore
 from spark_impl.runtime.storage import Location
@@ -73,3 +74,24 @@ class MicroBatch(NamedTuple):
     before: Mapping[int, Location]
     """Files of the instances' states after the micro-batch before, if they have any."""
     reports: Reports
+
+
+Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
+"""Work on the rows of a micro-batch: partition i is that of instance i.
+
+It may return the time of a tuple at each instance, in microseconds; these times balance the next
+window. Otherwise the times of :func:`spark_impl.grouping.instances.at_instances` do, if it is used.
+
+Work is the sink of a stream, and both have a part in exactly-once: the stream puts every row into
+one numbered micro-batch, and work replaces whatever it wrote under :attr:`MicroBatch.number`.
+
+* After a crash or an error, work is called again with the same number, window and rows, even if it
+  had returned. Smaller numbers never come back.
+* Work must not skip a number that it has written. A micro-batch without rows leaves its number to
+  the next one: work may be called without rows first, and then with some.
+* States of instances follow the same rule: a micro-batch begins with the states that the previous
+  number left.
+
+One folder per number, overwritten as a whole, meets these rules, as does a transaction that deletes
+the rows of the number and inserts the new ones.
+"""

@@ -53,22 +53,39 @@ DEFAULT_QUERY = "join"
 class ChainJoin:
     """A join of two inputs on any predicate, within a window of time.
 
-    ``predicate`` is one of ``model.vocabulary.join`` (``Equi``, ``Band``, ``Apart``, ``Ineq``,
-    ``And``), or a function on columns (:data:`spark_impl.join.matching.FreePredicate`), or several
-    of them by name. All of them share one chain of ``workers`` tasks that run at the same time. A
-    pair also has to have event times that differ by at most ``window_us``. The other arguments are
-    those of ``model.vocabulary.JoinConfig``, and:
-
-    * ``load``: rules by which the chain follows its load, epoch by epoch. ``workers`` is then a
-      pair, the least and the most, or a number that stays; ``block_size`` is the largest block;
-    * ``recording``: write down the steps of all workers;
-    * ``history``: keep the admitted tuples, which :func:`one_time` needs;
-    * ``patience_s``: seconds of silence after which a worker is taken for dead.
-
     Inputs have the columns ``source_id`` (an integer, the identity of a tuple in its stream: a
     repeated one counts once), ``key`` (text), ``event_time_us`` (an integer, or a timestamp) and
     ``value`` (a float, or an integer of at most 32 bits). Streams also have ``seq`` (an integer,
     the order of arrival over both streams).
+
+    Args:
+        workers: number of tasks of the chain, which run at the same time; with ``load``, a pair of
+            the least and the most, or a number that stays.
+        window_us: longest time between the event times of a pair, in microseconds.
+        predicate: ``Equi``, ``Band``, ``Apart``, ``Ineq`` or ``And`` of ``model.vocabulary.join``,
+            or a function on columns (:data:`spark_impl.join.matching.FreePredicate`), or a dict of
+            several by name, which share the chain.
+        block_size: most tuples of a message between workers; with ``load``, the largest such size.
+        credit: most messages to a neighbour that it has not acknowledged.
+        lateness_us: how far a tuple may be behind the largest event time of its stream, in
+            microseconds; a later one is rejected. None rejects none.
+        idle_after_us: how far a stream may advance, in microseconds, before a silent other one
+            stops holding back results. None: a silent stream holds them back.
+        epochs: triples of a query, and the first and last micro-batch whose tuples it pairs; None
+            for no last one. A query that is not named pairs all tuples.
+        load: rules by which the chain follows its load; None keeps workers and block size.
+        recording: True to write down the steps of all workers.
+        history: True to keep the admitted tuples, which :func:`one_time` needs.
+        patience_s: seconds of silence after which a worker is taken for dead.
+
+    Examples:
+        >>> from model.vocabulary.join import Equi
+        >>> columns = "source_id long, key string, event_time_us long, value double"
+        >>> r = spark.createDataFrame([(0, "a", 0, 1.0)], columns)
+        >>> s = spark.createDataFrame([(0, "b", 2, 1.0), (1, "a", 3, 1.0)], columns)
+        >>> pairs = ChainJoin(2, window_us=10, predicate=Equi("key")).join(r, s)
+        >>> [(pair.r_id, pair.s_id) for pair in pairs.collect()]
+        [(0, 1)]
     """
 
     def __init__(
@@ -108,11 +125,15 @@ class ChainJoin:
     def join(self, r: DataFrame, s: DataFrame, store: Address | None = None) -> DataFrame:
         """Return all pairs of two bounded inputs: a row ``query, r_id, s_id, epoch`` for each.
 
-        The pairs stay in ``store``, an empty folder that the driver and all workers reach under
-        this address. Without ``store`` they are brought to the driver; then the chain has to run on
-        one machine. Tuples with a value that is not finite match nothing; a warning says how many
-        there are. Raise :class:`InputProblem` for inputs or a store that cannot be used, and
+        Tuples with a value that is not finite match nothing; a warning says how many there are.
+        Raise :class:`InputProblem` for inputs or a store that cannot be used, and
         :class:`ChainProblem` if the join fails.
+
+        Args:
+            r: the first input.
+            s: the second input.
+            store: empty folder for the pairs, which the driver and all workers reach under this
+                address; None brings them to the driver, and the chain runs on one machine.
         """
         spark = r.sparkSession
         if store is not None:
@@ -154,19 +175,24 @@ class ChainJoin:
     ) -> "ChainStream":
         """Return the join of two streams, not started yet; every micro-batch is an epoch.
 
-        ``checkpoint`` is the folder for state and results, which :func:`results` reads; the driver
-        and all workers reach it under this address. The next run with this folder resumes where the
-        last one stopped, perhaps with more or fewer workers, and with other queries: a new query
-        begins with the next epoch, a removed one ends with the last one. Spark keeps a checkpoint
-        of its own there, or in ``spark_checkpoint`` if Spark has no connector for that file system.
+        The next run resumes where the last one stopped, perhaps with more or fewer workers, and
+        with other queries: a new query begins with the next epoch, a removed one ends with the last
+        one.
 
-        ``sink`` is called with the pairs of every epoch, a DataFrame, and with the number of the
-        epoch. After a crash it may be called again for the same epoch, with the same pairs. A sink
-        that replaces what it was given for a number before therefore has every pair exactly once.
-        It is not called for an epoch in which nothing arrived.
-
-        ``max_refused``, ``max_late`` and ``max_shed`` stop the chain (docs/production.md,
-        "Limits").
+        Args:
+            r: the first stream.
+            s: the second stream.
+            checkpoint: folder for state and results, which :func:`results` reads; the driver and
+                all workers reach it under this address.
+            sink: function that is called with the pairs of an epoch and its number, if anything
+                arrived in it. After a crash it may be called again for the same epoch, with the
+                same pairs; if it replaces what it has for a number, it has every pair exactly once.
+            spark_checkpoint: another folder for Spark's own files, if Spark has no connector for
+                the file system of ``checkpoint``.
+            max_refused: limit of refused tuples, at which the chain stops: below 1.0 a share of
+                each micro-batch, or a whole number of all tuples so far; None sets no limit.
+            max_late: the same for late tuples.
+            max_shed: the same for tuples that are shed under load.
         """
         limits = Limits(refused=max_refused, late=max_late, shed=max_shed)
         chain = self._open(r.sparkSession, self._config, checkpoint)
@@ -301,10 +327,18 @@ def one_time(
 ) -> DataFrame:
     """Return all pairs among the tuples that some epochs admitted: rows ``query, r_id, s_id``.
 
-    The window is that of the chain. Both epochs are included. The chain must have kept its history,
-    and may be running. ``into`` is the ``store`` of :meth:`ChainJoin.join`. Raise
+    The window is that of the chain, which must have kept its history, and may be running. Raise
     :class:`InputProblem` if one of the epochs has not been committed or has no history, and
     :class:`ChainProblem` if the join fails.
+
+    Args:
+        spark: session that runs the join.
+        store: folder of the chain, the ``checkpoint`` of :meth:`ChainJoin.stream`.
+        predicate: one of :class:`ChainJoin`.
+        first_epoch: first micro-batch whose tuples count.
+        last_epoch: last micro-batch whose tuples count.
+        workers: number of workers of the join.
+        into: the ``store`` of :meth:`ChainJoin.join`.
     """
     if first_epoch > last_epoch:
         msg = f"the first epoch {first_epoch} comes after the last one, {last_epoch}"

@@ -93,35 +93,11 @@ _OLD_NS = 86_400 * 10**9
 class Landing(Runnable):
     """Writes the rows of ``stream`` into ``history``, each once, and resumes after every stop.
 
-    These arguments name columns of the stream:
-
-    * ``event_time`` and ``value``; several columns, as a list such as ``["watts", "celsius"]``,
-      become columns ``value_watts`` and ``value_celsius`` of the history;
-    * ``key``; default: the key ``""`` for all rows;
-    * ``source_id``: a whole number or a text (such as a UUID) that identifies a tuple; default: the
-      arrival number, so that every row is a tuple of its own;
-    * ``arrival``; default: the time at which Spark planned the micro-batch;
-    * ``group_columns``.
-
-    Several streams can be landed together, ``{"R": trips, "S": fares}``: the same arguments apply
-    to all of them, one order of arrival goes over all of them, and their names become the grouping
-    column ``stream``. :func:`spark_impl.join.from_history` reads them as the streams of a join.
-
-    ``time_unit`` is the unit of times that are not timestamps already: ``"us"``, ``"ms"``, ``"s"``
-    or ``"ns"`` since 1970, as numbers or text, or ``"timestamp"``: text like
-    ``2013-01-01T05:15:00Z``. :mod:`spark_impl.runtime.cells` says what can be read.
-
     A row whose time, key, identity or grouping column is missing or cannot be read goes to
     :meth:`rejected`; the stream goes on. A row lands whatever its values are: a value that cannot
     be read is NULL in the history, and has a row of its own in :meth:`rejected`. A source of CSV
     files turns values that do not fit its schema into NULL; declare all columns of such a source as
     strings.
-
-    ``max_future`` guards against wrong clocks: a row whose event time lies more than that beyond
-    its arrival time is refused, because one such row would close all windows up to its time. It is
-    an interval such as ``"1 hour"``, a ``timedelta``, or None for no guard. Another run of the same
-    landing may have another guard, unless it has to finish a micro-batch whose file is there.
-    ``max_refused`` stops the landing (docs/production.md, "Limits").
 
     A micro-batch becomes one file, or none if it has no arrivals. Rows are numbered from 0 on,
     without gaps. All rows of a micro-batch arrive before those of the next one. Within a
@@ -148,6 +124,25 @@ class Landing(Runnable):
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if a column is missing or
     has a wrong type, or if the history was landed with another checkpoint or other settings.
+
+    Args:
+        stream: the rows. A dict ``{"R": trips, "S": fares}`` lands several streams in one order of
+            arrival, with their names in the grouping column ``stream``;
+            :func:`spark_impl.join.from_history` reads them as the streams of a join.
+        history: folder for the rows.
+        checkpoint: folder for Spark's own files.
+        event_time: column with the time of a row.
+        value: column of values; a list such as ``["watts", "celsius"]`` becomes ``value_watts`` and
+            ``value_celsius``.
+        key: column of keys; None gives all rows the key ``""``.
+        source_id: column with a whole number or a text that identifies a row; None takes the
+            arrival number, so that every row counts.
+        arrival: column with arrival times; None: the time at which Spark planned the micro-batch.
+        group_columns: columns that keep streams apart.
+        time_unit: unit of times that are no timestamps, as for :func:`over`.
+        max_future: longest time from arrival to event time, as for :func:`over`; another run may
+            have another one, unless it has to finish a micro-batch whose file is there.
+        max_refused: limit of refused rows, at which the landing stops, as for a query.
     """
 
     _last: LastFile | None = None

@@ -49,22 +49,45 @@ from spark_impl.windows.history import check_source
 class ScriptQuery(Runnable):
     """One query for all workflows of ``config``, over a history, with its results in ``store``.
 
-    ``source`` is a history: a folder of numbered Parquet files (:class:`Landing` writes such
-    folders), with sensors in the column ``key``. A history without files is waited for. ``store``
-    is a folder; a query that opens it again resumes where the last one stopped. Both folders must
-    be reachable under the same address from the driver and from all workers.
-
-    ``group_columns`` are further columns of the history: every combination of their values is a
-    query of its own. ``files`` is the number of files in a micro-batch; it changes no result.
-
-    ``sink`` is called with the new results of every micro-batch, with the columns of
-    :func:`results`. ``checkpoint`` is the folder for Spark's own files, by default one in the
-    store; Spark needs a connector for its file system. ``max_refused`` and ``max_late`` stop the
-    query (docs/production.md, "Limits").
+    The driver and all workers reach both folders under the same address.
 
     Raise :class:`InputProblem` with one sentence, and write nothing, if the source cannot be read
     or the store belongs to another query. A run stops with it if another one, here or elsewhere,
     has written a micro-batch of the same store.
+
+    Args:
+        spark: session that runs the query.
+        config: workflows, and the rate of each sensor (docs/script.md).
+        source: history, a folder of numbered Parquet files as :class:`Landing` writes them, with
+            sensors in the column ``key``. A history without files is waited for.
+        store: folder for the results; a query that opens it again resumes where the last one
+            stopped.
+        group_columns: further columns of the history; every combination of their values is a query
+            of its own.
+        files: number of files in a micro-batch; it changes no result.
+        sink: function that is called with the new results of every micro-batch and its number.
+        checkpoint: folder for Spark's own files, for whose file system Spark needs a connector;
+            None takes one in ``store``.
+        max_refused: limit of refused rows, at which the query stops: below 1.0 a share of each
+            micro-batch, or a whole number of all rows so far; None sets no limit.
+        max_late: the same for late rows.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from straggler import Landing, ScriptConfig, script
+        >>> from straggler.rooms.script.language import parse
+        >>> Path(folder, "in").mkdir()
+        >>> _ = Path(folder, "in", "1.csv").write_text("13,temp,1\\n14,temp,3\\n")
+        >>> lines = spark.readStream.schema("at long, sensor string, value double")
+        >>> stream, history, store = lines.csv(f"{folder}/in"), f"{folder}/h", f"{folder}/s"
+        >>> names = {"event_time": "at", "time_unit": "s", "key": "sensor", "value": "value"}
+        >>> Landing(stream, history, f"{folder}/c", **names).run_available()
+        >>> sensors = {"temp": 3_600}  # tuples an hour
+        >>> mean = parse('mean = avg("temp", 10_000, 10_000)', "mine", sensors)
+        >>> config = ScriptConfig((mean,), tuple(sensors.items()))
+        >>> ScriptQuery(spark, config, history, store).flush()
+        >>> [(row.name, row.value) for row in script.results(spark, store).collect()]
+        [('mean', 2.0)]
     """
 
     def __init__(

@@ -47,28 +47,34 @@ FEW_TASKS = 16
 class WindowedQuery(queries.Runnable, Generic[ConfigT]):
     """Windows over a history that wait as long as the rule of a room says.
 
-    ``source`` is a history: a folder of numbered Parquet files, one micro-batch each
-    (:class:`Landing` writes such folders). A history without files is waited for. ``store`` is the
-    folder for the answers; a query that opens it again resumes where the last one stopped. Both
-    must be reachable under the same address from the driver and from all workers.
-
-    ``group_columns`` are further columns of the history. Every combination of their values is a
-    query of its own.
-
-    ``value`` is the column of the history with the values, for histories with several such columns;
-    with None every arrival has the value 1, which is enough to count them. An arrival whose value
-    is NULL is rejected by this query only.
-
-    ``sink`` is called with the new and revised answers of every micro-batch: the grouping columns,
-    ``task``, ``key``, ``start_us``, ``end_us``, ``value``, ``n``, ``revision`` and ``n_refused``
-    (refused rows of the window until now). A window that closes and is corrected in one micro-batch
-    has two rows, in the order of their revisions. ``checkpoint`` is the folder for Spark's own
-    files, by default one in the store; Spark needs a connector for its file system. ``max_refused``
-    and, without corrections, ``max_late`` stop the query (docs/production.md, "Limits").
+    The driver and all workers reach both folders under the same address.
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if the source cannot be read
     or the store belongs to another query. A run stops with it if another one, here or elsewhere,
     has written a micro-batch of the same store.
+
+    Args:
+        spark: session that runs the query.
+        config: settings of the room.
+        source: history, a folder of numbered Parquet files, one micro-batch each, as
+            :class:`Landing` writes them. A history without files is waited for.
+        store: folder for the answers; a query that opens it again resumes where the last one
+            stopped.
+        group_columns: further columns of the history; every combination of their values is a query
+            of its own.
+        value: column of the history with the values; this query rejects an arrival whose value is
+            NULL. None gives every arrival the value 1, which is enough to count them.
+        sink: function that is called with the new and revised answers of every micro-batch, and its
+            number. The columns are the grouping columns, ``task``, ``key``, ``start_us``,
+            ``end_us``, ``value``, ``n``, ``revision`` and ``n_refused`` (refused rows of the window
+            until now). A window that closes and is corrected in one micro-batch has two rows, in
+            the order of their revisions.
+        checkpoint: folder for Spark's own files, for whose file system Spark needs a connector;
+            None takes one in ``store``.
+        max_refused: limit of refused rows, at which the query stops: below 1.0 a share of each
+            micro-batch, or a whole number of all rows so far; None sets no limit.
+        max_late: the same for late rows, without corrections.
+        room: room of the query; None takes that of the class.
     """
 
     room: ClassVar[AnyRoom]

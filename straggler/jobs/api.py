@@ -48,8 +48,12 @@ def check_job(
 ) -> JobReport:
     """Have a Structured Streaming job judged; raise unless every claim holds.
 
-    Take the arguments of :func:`judge_job`. Raise :class:`JobBroken` or :class:`JobUndetermined`
-    with the report.
+    Raise :class:`JobBroken` or :class:`JobUndetermined` with the report.
+
+    Args:
+        job: the job of :func:`judge_job`.
+        spark: the session of :func:`judge_job`.
+        **asked: the other arguments of :func:`judge_job`.
     """
     __tracebackhide__ = True  # pytest shows the line of the caller
     report = judge_job(job, spark, **asked)
@@ -85,9 +89,46 @@ def judge_job(
     seed: int = 0,
     name: str = "",
 ) -> JobReport:
-    """Return the report on a Structured Streaming job; ``docs/your-job.md`` has the arguments.
+    """Return the report on a Structured Streaming job (docs/your-job.md).
 
     Raise :class:`straggler.errors.UsageError` with one sentence if the job cannot be run at all.
+
+    Args:
+        job: function from a streaming DataFrame to another one; a job with several inputs takes
+            them as keyword arguments.
+        spark: session that runs the job; None takes the active one, or starts one.
+        schema: columns of the input, in DDL or as a ``StructType``; a dict of them for several
+            inputs, by name.
+        event_time: column of event times, a ``timestamp`` or ``timestamp_ntz``; a dict for several
+            inputs.
+        mode: output mode, ``"append"``, ``"update"`` or ``"complete"``.
+        columns: Hypothesis strategies of columns, by name; those of other columns follow from the
+            schema.
+        keys: columns with few values, one of them more frequent than the others.
+        lateness: how late a row may be, a text with a unit such as ``"10 seconds"``; None takes the
+            delay of the job's own watermark.
+        upsert: in update mode, the columns of the answer that a later answer replaces; None takes
+            those that the job groups by.
+        redelivered: columns that identify a row; if there are any, rows also come twice. If a job
+            drops duplicates by some columns, these count as named here.
+        sink: function that returns a pair: ``write(frame, batch)`` as for ``foreachBatch``, and
+            ``read()``, which returns the rows; None judges what Spark hands on.
+        rows: recorded rows to put through the network, as dicts, a pandas or a Spark DataFrame;
+            None draws rows.
+        keeps_state: True if the job keeps its state on purpose.
+        streams: number of drawn streams.
+        seed: whole number; the same seed draws the same streams.
+        name: name of the job in the report; ``""`` takes that of the function.
+
+    Examples:
+        >>> from pyspark.sql import functions as F
+        >>> def minutes(readings):
+        ...     timed = readings.withWatermark("at", "10 seconds")
+        ...     return timed.groupBy("device", F.window("at", "1 minute")).agg(F.sum("watts"))
+        >>> schema = "device string, at timestamp, watts double"
+        >>> report = judge_job(minutes, spark, schema=schema, event_time="at")
+        >>> str(report.outcome)
+        'holds'
     """
     started = time.monotonic()
     with _begun(

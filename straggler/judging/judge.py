@@ -178,13 +178,25 @@ def judge_workload(
     level: str = ANSWERS,
     reference: str = BOTH,
 ) -> Judgement:
-    """Run a workload on ``system`` and on the reference, and return the verdicts.
+    """Run a workload on a system of yours and on the reference, and return the verdicts.
 
-    The workload names its room; :func:`straggler.simulation.simulate` makes workloads.
-    ``kinds`` are the kinds of steps that are compared, such as ``["match"]``, by default all of the
-    level. ``level`` is ``answers`` or ``steps``, and ``reference`` is ``sim``, ``model`` or
-    ``both``, as in ``straggler diff``. Raise :class:`straggler.errors.UsageError` for a workload
-    that the reference cannot run, and for kinds that the level does not compare.
+    Raise :class:`straggler.errors.UsageError` for a workload that the reference cannot run, and for
+    kinds that the level does not compare.
+
+    Args:
+        workload: arrivals in order, a configuration and a seed, such as ``simulate(...).workload``.
+        system: function from a workload to a :class:`Trace` (docs/your-system.md).
+        kinds: kinds of steps that are compared, such as ``["match"]``; None compares all of the
+            level.
+        level: ``"answers"``, or ``"steps"`` for decisions as well.
+        reference: ``"sim"``, ``"model"``, or ``"both"``, which have to agree.
+
+    Examples:
+        >>> from straggler import simulate
+        >>> run = simulate("slack", seed=1, messages=500)
+        >>> judgement = judge_workload(run.workload, lambda workload: run.trace)
+        >>> judgement.mismatches
+        0
     """
     room = find_room(workload.room)
     room.refuse(workload)

@@ -37,11 +37,29 @@ def assert_keeps_promises(
 ) -> None:
     """Try a system on generated streams, and raise ``AssertionError`` if it breaks a promise.
 
-    ``system`` is a System, ``"MODULE:FACTORY"`` or ``"exec:COMMAND"``. The error describes the
-    smallest stream found, which is stored in ``folder``. ``effort`` is ``dev``, ``ci`` or
-    ``nightly``; the same ``seed`` draws the same streams. ``kinds`` and ``level`` are those of
-    ``straggler diff``. ``accepts`` returns whether the system can run a workload, for a system that
-    does not know every query. If nothing was compared, the error says so.
+    The error describes the smallest stream found, or says that nothing was compared.
+
+    Args:
+        system: function from a workload to a :class:`Trace`, ``"MODULE:FACTORY"`` or
+            ``"exec:COMMAND"`` (docs/your-system.md).
+        room: room whose promises count, such as ``"slack"``.
+        effort: number of streams: ``"dev"`` for 25, ``"ci"`` for 200, ``"nightly"`` for 5,000.
+        kinds: kinds of steps that are compared; None compares all of the level.
+        level: ``"answers"``, or ``"steps"`` for decisions as well.
+        accepts: function that returns whether the system can run a workload, for a system that does
+            not know every query.
+        seed: whole number; the same seed draws the same streams.
+        folder: folder for the smallest stream that breaks a promise.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from straggler import Trace
+        >>> def finds_nothing(workload):
+        ...     return Trace("mine", ())
+        >>> assert_keeps_promises(finds_nothing, "join", folder=Path(folder))
+        Traceback (most recent call last):
+        ...
+        AssertionError: ...
     """
     __tracebackhide__ = True  # pytest shows the line of the caller
     scope = Scope.of(find_room(room), kinds, level)

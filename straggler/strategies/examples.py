@@ -30,9 +30,18 @@ def cases_of(room: str) -> SearchStrategy[Workload]:
 
 
 def workloads(room: str) -> SearchStrategy[Workload]:
-    """Return the strategy of the workloads of a room that can be judged: a query and a stream.
+    """Return the Hypothesis strategy of the workloads of a room: a query, and a stream in order.
 
     Raise :class:`straggler.errors.UsageError` with a suggestion if there is no such room.
+
+    Args:
+        room: ``"slack"``, ``"join"``, ``"grouping"``, ``"watermark"`` or ``"script"``.
+
+    Examples:
+        >>> from hypothesis import given
+        >>> @given(workloads("join"))
+        ... def test_my_join(workload):
+        ...     assert workload.room == "join"
     """
     refuse = find_room(room).refuse
 
@@ -47,10 +56,19 @@ def workloads(room: str) -> SearchStrategy[Workload]:
 
 
 def collect(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
-    """Return ``n`` examples of a strategy, the same ones for the same seed.
+    """Return examples of a strategy, for use outside of a property.
 
-    They come from several runs with different seeds, because within a run Hypothesis tends to
+    Examples come from several runs with different seeds, because within a run Hypothesis tends to
     repeat its draws.
+
+    Args:
+        strategy: any strategy of Hypothesis.
+        n: number of examples.
+        seed: whole number; the same seed gives the same examples.
+
+    Examples:
+        >>> [workload.room for workload in collect(workloads("slack"), 2, seed=0)]
+        ['slack', 'slack']
     """
     found: list[T] = []
     for run in range(-(-n // RUN)):

@@ -140,6 +140,12 @@ def test_generated_pages_are_current() -> None:
         assert (DOCS / name).read_text(encoding="utf-8") == text, f"make docs writes {name} anew"
 
 
+def test_the_help_explains_the_words_of_the_page(straggler: Straggler) -> None:
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+    words = page.partition("## Words\n\n")[2].partition("\n\n")[0]
+    assert textwrap.indent("\n" + textwrap.dedent(words), "  ") in straggler("--help").out
+
+
 @pytest.mark.parametrize(
     "name",
     [name if name == "required" else pytest.param(name, marks=pytest.mark.long) for name in TABLES],
