@@ -88,7 +88,11 @@ def duration_us(name: str, value: object) -> int:
             msg = f"{name}: {error}"
             raise ValueError(msg) from error
     if isinstance(value, TimeDelta) and not getattr(value, "nanoseconds", 0):  # of pandas
-        return (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+        duration_us = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+        if abs(duration_us) <= LONGEST_US:
+            return duration_us
+        msg = f"{name} is {value}, longer than {LONGEST_US:,} us, the longest duration there is"
+        raise ValueError(msg)
     msg = (
         f"{name} is {value!r}; it must be a text such as '6 hours', or a timedelta;"
         f" {name}_us takes microseconds"

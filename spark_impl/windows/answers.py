@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from spark_impl.runtime import queries
 from spark_impl.runtime.storage import Address
-from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings
+from spark_impl.windows.room import AnyRoom, WindowSettings
 from spark_impl.windows.store import PENDING, WindowStore, load_store
 
 FARTHEST_US = 291 * 366 * 86_400_000_000
@@ -15,7 +15,7 @@ FARTHEST_US = 291 * 366 * 86_400_000_000
 EXACT, PROVISIONAL, INCOMPLETE = "exact", "provisional", "incomplete"
 
 
-def results(room: WindowRoom[ConfigT], spark: SparkSession, store: Address) -> DataFrame:
+def results(room: AnyRoom, spark: SparkSession, store: Address) -> DataFrame:
     """Return the current answers of the query that writes ``store``.
 
     The columns are:
