@@ -37,7 +37,7 @@ PARTS = {
     " ChainStream.submit ChainStream.withdraw one_time",
     "Grouping": "spark_impl.grouping.query: Grouping Grouping.assign Grouping.spread"
     " Grouping.stream",
-    "Scripts": "spark_impl.script.query: ScriptQuery ScriptQuery.flush ScriptQuery.explain results"
+    "Scripts": "spark_impl.script.query: ScriptQuery ScriptQuery.flush results"
     " undefined rejected progress",
     "Sessions": "spark_impl.runtime.session: session",
     "Simulations": "straggler.simulation: simulate",
