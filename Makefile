@@ -34,7 +34,7 @@ TEST_PROCESSES = -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/hous
 test: java $(CLASSES) ## every promise and every contract, once (9 min)
 	@$(PYTEST) $(TEST_PROCESSES) tests properties
 
-test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (70 min)
+test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (2 h)
 	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long $(TEST_PROCESSES) \
 		-o timeout=1800 tests properties
 

@@ -92,13 +92,15 @@ def test_a_variation_of_a_right_job_is_never_broken(spark: SparkSession, name: s
     assert str(report.outcome) != BROKEN, str(report)
 
 
-RIGHT = tuple(each for each in (*GALLERY, *GUIDE) if each.verdict == HOLDS)
+STATES = ("minutes", "visits", "deduplicated", "all_orders", "new_devices")
+"""A right job of each operator with state; all of them with hundreds of streams take two hours."""
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("entry", RIGHT, ids=lambda each: each.name)
+@pytest.mark.parametrize("name", STATES)
 @pytest.mark.timeout(3600)
-def test_a_right_job_holds_on_hundreds_of_streams(spark: SparkSession, entry: Entry) -> None:
+def test_a_right_job_holds_on_hundreds_of_streams(spark: SparkSession, name: str) -> None:
+    entry = next(each for each in GALLERY if each.name == name)
     report = judge_job(entry.job, spark, **entry.arguments, streams=STREAMS_AT_NIGHT)
     assert str(report.outcome) == HOLDS, str(report)
 
