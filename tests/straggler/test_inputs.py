@@ -49,7 +49,7 @@ def test_any_file_in_the_folder_has_a_name(monkeypatch: pytest.MonkeyPatch, tmp_
     recording = load("mine", seed=0)
     assert recording.name == "mine"
     assert [event.event_time_us for event in recording.events] == [2, 1]
-    with pytest.raises(UsageError, match="known are flights, umts, mine, and"):
+    with pytest.raises(UsageError, match="known are flights, january, umts, mine, and"):
         load("min", seed=0)
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "mine.csv"))
     with pytest.raises(UsageError, match=r"STRAGGLER_DATA is .*, which is not a folder$"):
