@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 import pyarrow as pa
@@ -321,8 +322,15 @@ def require_view(root: Location, word: str = "query") -> View:
     return view
 
 
-def claim(store: TableStore, identity: JsonObject, word: str = "query") -> None:
+def claim(
+    store: TableStore,
+    identity: JsonObject,
+    word: str = "query",
+    gone: JsonObject = MappingProxyType({}),
+) -> None:
     """Make a folder the store of a query.
+
+    ``gone`` has the settings of earlier versions, each with the value that a store may still have.
 
     Raise :class:`InputProblem`, and write nothing, if the folder holds something else, or is the
     store of a query with another identity.
@@ -339,7 +347,7 @@ def claim(store: TableStore, identity: JsonObject, word: str = "query") -> None:
                 raise
     if found is not None:
         require_owner(found, identity["version"], identity.get("room"))
-        _require_same(found, identity, word)
+        _require_same(found, identity, word, gone)
 
 
 def _require_empty(root: Location, word: str) -> None:
@@ -362,14 +370,20 @@ def require_owner(view: View, version: int, room: str | None = None) -> None:
         raise InputProblem(msg)
 
 
-def _require_same(view: View, identity: JsonObject, word: str) -> None:
-    """Raise :class:`InputProblem` for the first setting whose value differs in the store."""
-    theirs, ours = ({**each, **each.get("config", {})} for each in (view.identity, identity))
-    for name in sorted(ours.keys() - {"config"}):
-        if theirs.get(name) != ours[name]:
+def _require_same(view: View, identity: JsonObject, word: str, gone: JsonObject) -> None:
+    """Raise :class:`InputProblem` for the first setting whose value differs in the store.
+
+    A setting that only the store has is one of another version: without it, the query would go on
+    by other rules.
+    """
+    theirs, ours = (
+        {**gone, **each, **each.get("config", {})} for each in (view.identity, identity)
+    )
+    for name in sorted((ours.keys() | theirs.keys()) - {"config"}):
+        if theirs.get(name) != ours.get(name):
             msg = (
                 f"{view.root} belongs to another {word}:"
-                f" its {name} is {theirs.get(name)!r}, not {ours[name]!r}"
+                f" its {name} is {theirs.get(name)!r}, not {ours.get(name)!r}"
             )
             raise InputProblem(msg)
 

@@ -98,7 +98,7 @@ def open_store(store: ScriptStore, config: ScriptConfig) -> None:
         if different:
             msg = f"{store.root} belongs to another query: its workflow {different[0]!r} is not"
             raise InputProblem(f"{msg} the same; other scripts need a new store")
-    stores.claim(store, identity)
+    stores.claim(store, identity, gone={"since_us": 0})
 
 
 def load_store(root: Address) -> ScriptStore:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from spark_impl.runtime import accounts, stores
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
-from spark_impl.runtime.storage import Address, locate
+from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.windows.records import LATE, REJECTED, RESULT, Taken
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
@@ -153,18 +153,23 @@ def open_store(
         "group_columns": stores.groups_to_json(groups),
         "value": value,
     }
-    stores.claim(store, identity)
+    stores.claim(store, identity, gone=config.gone)
     return store
 
 
 def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore]:
     """Return the configuration of the query that wrote a store, and the store at its last version.
 
-    Raises :class:`InputProblem` if there is none, or if it belongs to another room.
+    Raises :class:`InputProblem` if there is none, or if it belongs to another room or version.
     """
     view = stores.require_view(locate(root))
     stores.require_owner(view, VERSION, room.name)
     found = view.identity
-    config, groups = room.read(found["config"]), stores.groups_from_json(found["group_columns"])
+    try:
+        config = room.read(found["config"])
+    except ValueError as error:
+        msg = f"{view.root} was written by a query of another version: {error}"
+        raise InputProblem(msg) from error
+    groups = stores.groups_from_json(found["group_columns"])
     store = WindowStore(view.root, groups, room=room.of(config), value=found["value"], seen=view)
     return config, store

@@ -10,12 +10,16 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # the package has no types
 from pyspark.sql import SparkSession
 
+from model.vocabulary import SlackConfig
 from spark_impl.retention import drop_before
 from spark_impl.runtime.histories import append, numbers, open_piece, read_parquet, write_parquet
 from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import claim
 from spark_impl.script.store import ROOM, VERSION, ScriptStore
+from spark_impl.slack.query import SLACK
+from spark_impl.windows import store as windows
+from spark_impl.windows.store import WindowStore
 
 # ----------------------------------------------------------------------------------------- places
 
@@ -63,6 +67,26 @@ def script_reader(folder: Location, *following: int) -> Location:
     claim(ScriptStore(folder), {"version": VERSION, "room": ROOM})
     script_checkpoint(folder / "_checkpoint", *following)
     return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs"), [("cv", 0.5), ("sampling", "adversarial"), ("max_future_us", 1), ("new", 1)]
+)
+def test_a_setting_of_another_version_is_not_dropped_in_silence(
+    tmp_path: Path, name: str, theirs: object
+) -> None:
+    """A query would go on by other rules; what no version computes otherwise is read."""
+    room, config = SLACK, SlackConfig(9_000, 3_000)
+    usual = {**config.gone, **config.to_json()}
+    identity = {"version": windows.VERSION, "room": "slack", "group_columns": [], "value": "value"}
+    for folder, settings in (("usual", usual), ("other", {**usual, name: theirs})):
+        claim(WindowStore(locate(tmp_path / folder), room=room), {**identity, "config": settings})
+    windows.open_store(tmp_path / "usual", room, config, ())
+    assert windows.load_store(tmp_path / "usual", room)[0] == config
+    with pytest.raises(InputProblem, match=f"belongs to another query: its {name} is "):
+        windows.open_store(tmp_path / "other", room, config, ())
+    with pytest.raises(InputProblem, match=f"written by a query of another version: .*{name}"):
+        windows.load_store(tmp_path / "other", room)
 
 
 @pytest.mark.parametrize(
