@@ -59,6 +59,9 @@ def run(args: Arguments) -> int:
     found = Counterexample.of(args.file, record)
     tried = find_room(found.room)
     kinds = [each for each in found.kinds if each not in tried.gone]
+    if found.kinds and not kinds:
+        gone = ", ".join(found.kinds)
+        raise UsageError(f"{args.file.name} compares only what no version records: {gone}")
     scope = Scope.of(tried, kinds, found.level)
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system

@@ -24,7 +24,8 @@ examples:
   straggler report docs/reproduction.json --output docs/reproduction.md --measured DIR
 
 The page says for each claim what was published, what came out, and the verdict. An experiment that
-was run in both efforts is shown in full. The exit code is 0 if the page is written; `straggler
+was run in both efforts is shown in full. If one of its runs has failed, no page is written, and a
+sentence says which sweep to run again. The exit code is 0 if the page is written; `straggler
 sweep` has judged the results. Beside the page a summary is written (FILE.json), from which the page
 can be written again without the results, when benchmarks have new figures. Figures of benchmarks
 come from the folder that --measured names.

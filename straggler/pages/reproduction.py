@@ -43,38 +43,56 @@ Simulated figures are means over seeds with their confidence limits; figures on 
 on one machine with two cores and hold for that machine.
 """
 
+OWN_HEADER = """\
+# Results of sweeps
+
+*Written by `straggler report` from the results that `straggler sweep` has stored.* Figures are
+means over seeds with their confidence limits.
+"""
+
 
 def page(report: Report, measured: Figures) -> str:
-    """Return the whole page, room by room."""
-    known = {*(entry.room for entry in report), *(promise.room for promise in PROMISES)}
+    """Return the whole page, room by room.
+
+    Without figures of benchmarks it is a page of a user's results alone: what our tests promise is
+    not on it.
+    """
+    promises = PROMISES if measured else ()
+    known = {*(entry.room for entry in report), *(promise.room for promise in promises)}
     names = sort_names(known)
+    header = HEADER if measured else OWN_HEADER
     meanings = [f"- *{each.value.capitalize()}*: {each.meaning}." for each in VERDICTS]
-    parts = [HEADER, *meanings, "", "## Summary\n", _extent(report), _counts(report, names), ""]
+    counts = _counts(report, promises, names)
+    parts = [header, *meanings, "", "## Summary\n", _extent(report, promises), counts, ""]
     parts.append("## Figures and tables\n")
     for room in names:
         entries = [entry for entry in report if entry.room == room]
         if entries:
             parts += [f"### Room `{room}`\n", _table(entries), ""]
             parts += ["\n".join(_section(entry, measured)) for entry in entries]
+    if not promises:
+        return "\n".join(parts).rstrip() + "\n"
     parts += ["## Promises\n", "Claims without a published figure; tests decide them.\n"]
-    parts += ["\n".join(_promise(promise)) for promise in PROMISES]
+    parts += ["\n".join(_promise(promise)) for promise in promises]
     parts += ["## Rules that break their promises\n", _errata()]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _extent(report: Report) -> str:
+def _extent(report: Report, promises: Sequence[Promise]) -> str:
     runs = counted(sum(entry.runs for entry in report), "run")
-    promises = counted(len(PROMISES), "promise")
     efforts = " and ".join(dict.fromkeys(entry.effort for entry in report))
     experiments = counted(len(report), "experiment")
+    if not promises:
+        return f"{experiments} with {runs} ({efforts}).\n"
+    held = counted(len(promises), "promise")
     missing = sorted(set(catalogue()) - {entry.name for entry in report})
     gap = f" No results are stored of {', '.join(missing)}." if missing else ""
-    return f"{experiments} with {runs} ({efforts}), and {promises} that tests hold.{gap}\n"
+    return f"{experiments} with {runs} ({efforts}), and {held} that tests hold.{gap}\n"
 
 
-def _counts(report: Report, names: Sequence[str]) -> str:
+def _counts(report: Report, promises: Sequence[Promise], names: Sequence[str]) -> str:
     counts = Counter((entry.room, entry.status.value) for entry in report)
-    counts += Counter((promise.room, promise.verdict.value) for promise in PROMISES)
+    counts += Counter((promise.room, promise.verdict.value) for promise in promises)
     shown = [each.value for each in Status if any(value == each.value for _, value in counts)]
     rows = [[room, *(counts[room, value] for value in shown)] for room in names]
     rows.append(["all", *(sum(counts[room, value] for room in names) for value in shown)])
@@ -103,7 +121,7 @@ def _cell(text: str) -> str:
 
 def _section(entry: Entry, measured: Figures) -> Iterator[str]:
     yield f"#### {entry.name}\n"
-    yield f"**Claim.** {entry.claim or entry.title}"
+    yield f"**Claim.** {entry.claim or entry.title}" + ("" if entry.source else "\n")
     if entry.source:
         yield f"*Source: {entry.source}.*\n"
     if entry.published:
