@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
 from model.join import control as controls
-from model.join.claims import CLAIMS
+from model.join.claims import CLAIMS, evidence_of
 from model.join.replay import validate_recording
 from model.join.run import run as model_run
 from model.vocabulary import JoinConfig, Trace, Workload
@@ -79,6 +79,7 @@ def test_spark_s_workers_follow_the_protocol(
     with patch.object(side, "ROWS_MIN", room):
         trace = run_in_process(case, network, seed)
     Agreement("join", reached).keeps_claims(case, trace)
+    assert not evidence_of(case, trace, counts_pairs=False).early
     Agreement("join", Reached()).keeps_claims(case, model_run(case))
     for turn in range(2):
         spoilt = spoil(trace, Random(seed + turn))

@@ -62,6 +62,13 @@ class Evidence:
         )
         return r, s
 
+    @property
+    def early(self) -> list[Match]:
+        """Matches of admitted tuples that came out before the epoch of one of them."""
+        r, s = self.epochs
+        found = self.trace.of(Match)
+        return [each for each in found if each.batch < max(r[each.r_id], s[each.s_id])]
+
     @cached_property
     def accounts(self) -> Accounts:
         """The accounts of the rows of both streams."""

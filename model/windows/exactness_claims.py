@@ -146,10 +146,23 @@ def each_pair_once(
 def exact_means_all_rows(
     truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
 ) -> None:
-    """Check that an answer is exact if and only if it lacks no pending pair and no rejected row."""
+    """Check that an answer is exact if and only if it lacks no pending pair and no rejected row.
+
+    Exact or not, it is the answer that was written last, if the trace has that one.
+    """
     knows_pending = observed.cleared or not observed.revisions
     for final in observed.trace.of(Final):
         window = final[:3]
+        answer = CurrentAnswer(final.value, final.n, final.revision)
+        latest = current(observed, window, truth.batches)
+        has_latest = latest is not None and (observed.revisions or final.revision < 1)
+        if has_latest and answer != latest:
+            findings.add(
+                len(truth.windows.get(window, ())),
+                f"The final answer of the {name_of(truth, window)} is not the latest one.",
+                f"In the end: {_describe(answer)}",
+                f"Written last: {_describe(latest)}",
+            )
         lacks = window in truth.incomplete or (
             knows_pending
             and any(

@@ -16,7 +16,7 @@ from model.vocabulary.script.placement import (
     place_whole,
     sensors_of,
 )
-from model.vocabulary.script.tree import Sensor, Statement, Union, Window, Workflow
+from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Union, Window, Workflow
 from straggler.rooms.script.language import parse
 
 # ------------------------------------------------------------- expressions that are one computation
@@ -95,6 +95,25 @@ def test_lpt_reaches_its_bound() -> None:
     graph = alone(5, 5, 4, 4, 3, 3, 3)
     assert max(place_whole(graph, 3).loads) == 11
     assert least_makespan([Fraction(each) for each in (5, 5, 4, 4, 3, 3, 3)], 3) == 9
+
+
+@pytest.mark.parametrize(("fast_rate", "slow_rate", "worker"), [(10, 1, 0), (1, 10, 1)])
+def test_an_operation_is_where_most_of_its_results_are(
+    fast_rate: int, slow_rate: int, worker: int
+) -> None:
+    # No worker may have more than 5.5 tuples an hour: the window over more tuples is on worker 0
+    # and the other one on worker 1. One window has 3,600 results an hour, the other one has one.
+    fast, slow = Window("avg", Sensor("fast"), 1_000, 1_000), average("slow")
+    flow = Workflow("w", (Statement("x", Arithmetic("-", slow, fast)),))
+    graph = compile_workflows([flow], {"fast": fast_rate, "slow": slow_rate})
+    operation = max(graph.computed)
+    rate_at = {
+        placed_on: graph.per_hour[number]
+        for number, placed_on in place(graph, 2, 100).worker.items()
+        if number != operation
+    }
+    assert rate_at == {worker: 3_600, 1 - worker: 1}
+    assert place(graph, 2, 100).worker[operation] == worker
 
 
 def least_sent(graph: Graph, workers: int, cap: Fraction) -> Fraction | None:

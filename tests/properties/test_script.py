@@ -1,4 +1,4 @@
-"""Results stay, a late query reads what it needs, and placements keep their bounds."""
+"""Results stay, windows share the cheaper slices, and placements keep their bounds."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +8,9 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import given
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from model.script import run
 from model.script.claims import lpt_bound
@@ -26,6 +28,7 @@ from model.vocabulary.script.placement import (
     place,
     sensors_of,
 )
+from model.vocabulary.script.slices import Span, choose, cost, edges, panes, slice_of
 from properties.promised import Reached, promised
 from spark_impl.script.processor import MESSAGE
 from spark_impl.script.system import WorkerInProcess, WorkerOutput, run_in_process
@@ -113,3 +116,43 @@ def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) ->
         elsewhere = replace(config, workers=workers, cap_percent=100)
         assert not list(against_placement(elsewhere, placed))
         reached.add({placed.way: 1})
+
+
+# ------------------------------------------------------------------------------------------ slices
+
+SPANS = st.sets(st.tuples(st.integers(1, 200), st.integers(1, 100)), min_size=1, max_size=4)
+
+
+@promised("cut at edges", "cut into panes", "edges that add no cut", examples=40)
+@example(spans={(24, 10)}, per_hour=Fraction(1_493_073))
+@example(spans={(20, 10), (24, 10)}, per_hour=Fraction(2 * 10**6))
+@given(spans=SPANS, per_hour=st.builds(Fraction, st.integers(0, 10**7), st.sampled_from((1, 7))))
+def test_windows_share_the_cheaper_slices(
+    reached: Reached, spans: set[tuple[int, int]], per_hour: Fraction
+) -> None:
+    kept = tuple(sorted(Span(*each) for each in spans))
+    way, ways = choose(kept, per_hour), (panes(kept), edges(kept))
+    assert way.cutting == min(ways, key=lambda each: cost(each, kept, per_hour))
+    for length, slide in spans:
+        for edge_us in ((at * slide + end) * 1_000 for at in range(12) for end in (0, -length)):
+            assert slice_of(way.cutting, edge_us) == edge_us
+    reached.add({"cut into panes" if way.is_panes else "cut at edges": 1})
+    reached.add({"edges that add no cut": not way.is_panes and len(way.cutting) < 2 * len(spans)})
+
+
+@pytest.mark.parametrize(
+    ("per_hour", "of_panes", "of_edges"),
+    [
+        # 8,640,000 ms of windows end in an hour: 360,000 windows of 24 ms. With a tuple every
+        # 500 ms they fold at most 17,280 slices, however the stream is cut. Each tuple is looked
+        # up once in panes, and twice at edges.
+        (7_200, 7_200 + 17_280, 2 * 7_200 + 17_280),
+        # With a tuple each ms, a pane of 2 ms or a slice of 5 ms on average bounds their number.
+        (3_600_000, 3_600_000 + 4_320_000, 2 * 3_600_000 + 1_728_000),
+    ],
+)
+def test_a_cutting_costs_what_is_looked_up_and_folded(
+    per_hour: int, of_panes: int, of_edges: int
+) -> None:
+    way = choose([Span(24, 10)], Fraction(per_hour))
+    assert way[1:] == (Fraction(of_panes), Fraction(of_edges))

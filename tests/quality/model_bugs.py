@@ -19,7 +19,7 @@ from model.vocabulary.grouping import Route
 from model.vocabulary.script.config import Hosted
 from model.vocabulary.script.placement import hosted_sensors
 from model.vocabulary.windows import Cleared
-from model.windows import correction
+from model.windows import correction, state
 from model.windows import rules as windows
 from model.windows.machine import WindowTask
 from tests.quality.planting import Planted
@@ -40,6 +40,10 @@ def _without_first(word: type) -> Any:
 
 
 UNCLEARED = Planted(correction._clear, _without_first(Cleared))
+STALE_FINALS = Planted(
+    state.Store.final,
+    lambda right, self: [each._replace(revision=max(0, each.revision - 1)) for each in right(self)],
+)
 EARLY = Planted(windows.first_open, lambda right, spec, wm_us: right(spec, wm_us) + 1)
 OTHER_WAY = Planted(
     rules.conformal_step,

@@ -12,7 +12,7 @@ from model.checking.variants import AGREEMENT
 from model.join.state_claims import LOST, STUCK
 from straggler.rooms import find_room, room_names
 from tests.quality.claims import assert_breaks, broken, claims_of, reference
-from tests.quality.model_bugs import MODEL
+from tests.quality.model_bugs import MODEL, STALE_FINALS
 from tests.quality.planting import Planted
 from tests.quality.test_load_bugs import CLAIMS as OF_LOAD
 
@@ -46,6 +46,11 @@ def test_a_bug_of_the_model_breaks_its_claim(room: str, claim: str) -> None:
         return
     variant = find_room(room).explorer.variants[bug]
     assert claim in broken(room, variant.example, variant.make_system()(variant.example))
+
+
+@pytest.mark.parametrize("room", ["slack", "watermark"])
+def test_a_final_answer_that_is_not_the_latest_breaks_a_claim(room: str) -> None:
+    assert_breaks(room, "exact means all rows", reference(room), STALE_FINALS)
 
 
 @pytest.mark.parametrize(
