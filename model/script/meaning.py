@@ -123,7 +123,12 @@ def window(op: str, span: Span, source: Stream, from_us: int = 0) -> Stream:
 
 def window_until_us(span: Span, source_us: int) -> int:
     """Return the stamp until which a window is known: its next end is not known completely."""
-    return END_US if source_us == END_US else span.end_after_us(source_us) - MILLISECOND_US
+    return END_US if source_us == END_US else end_after_us(span, source_us) - MILLISECOND_US
+
+
+def end_after_us(span: Span, stamp_us: int) -> int:
+    """Return the first end of a window after a stamp."""
+    return (stamp_us // span.slide_us + 1) * span.slide_us
 
 
 def _windows(
@@ -135,7 +140,7 @@ def _windows(
         first = bisect_left(stamps, end_us - span.length_us, first)
         if first == len(stamps):
             return
-        end_us = max(end_us, span.end_after_us(stamps[first]))
+        end_us = max(end_us, end_after_us(span, stamps[first]))
         if end_us > until_us:
             return
         # Tuples between two windows are in none.

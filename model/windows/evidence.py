@@ -4,6 +4,8 @@ Rules of this file:
 
 * The truth is independent of the machine: it is counted from the arrivals alone, by docs/slack.md,
   sections 1, 3 and 6.
+* An aggregate is that of the model. Spark and ``properties/oracles/promises.py`` compute it again,
+  and the model's own is compared with examples by hand.
 * Whether a window was closed, or a tuple late, is never computed here; only the trace says so.
 * Batches are those of the workload; a flush is the batch after the last one.
 """

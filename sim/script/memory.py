@@ -17,6 +17,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from model.script.intake import Intake
+from model.script.meaning import end_after_us
 from model.script.rules import RULES
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script.graph import Graph, compile_graph
@@ -110,7 +111,7 @@ class _Counting:
         clocks = self._intake.clocks
         known_us = min(clocks[sensor].watermark_us for sensor in window.sensors)
         if known_us >= window.next_us:
-            window.next_us = window.span.end_after_us(known_us)
+            window.next_us = end_after_us(window.span, known_us)
             self._cut_us[window.source] = known_us
 
     def _count(self) -> Kept:

@@ -18,7 +18,13 @@ from copy import deepcopy
 from typing import NamedTuple
 
 from model.script.intake import Clock, Intake
-from model.script.meaning import operation, undefined_times, window, window_until_us
+from model.script.meaning import (
+    end_after_us,
+    operation,
+    undefined_times,
+    window,
+    window_until_us,
+)
 from model.script.rules import RULES
 from model.script.stream import Point, Stream
 from model.vocabulary import Event, Step
@@ -221,7 +227,7 @@ class Worker:
         from_us = state.next_us[number]
         if known_us < from_us:
             return None  # no end of the window has been passed
-        state.next_us[number] = node.span.end_after_us(known_us)
+        state.next_us[number] = end_after_us(node.span, known_us)
         source = Stream(tuple(self._between(node.inputs[0], since_us, known_us)), known_us)
         return window(node.op, node.span, source, from_us)
 

@@ -179,4 +179,5 @@ def known_until_us(window: Span, source_us: int) -> int:
     """Return the stamp until which a window is known, from that of its source (us)."""
     if source_us == END_US:
         return END_US
-    return window.end_after_us(source_us) - MILLISECOND_US
+    slide_us = window.slide_us
+    return (source_us // slide_us + 1) * slide_us - MILLISECOND_US

@@ -61,7 +61,9 @@ def run(args: Arguments) -> int:
     kinds = [each for each in found.kinds if each not in tried.gone]
     if found.kinds and not kinds:
         gone = ", ".join(found.kinds)
-        raise UsageError(f"{args.file.name} compares only what no version records: {gone}")
+        raise UsageError(
+            f"{args.file.name} compares only {gone}, which this version does not record"
+        )
     scope = Scope.of(tried, kinds, found.level)
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system

@@ -38,10 +38,6 @@ class Span(NamedTuple):
         """Slide, in microseconds."""
         return self.slide_ms * MILLISECOND_US
 
-    def end_after_us(self, stamp_us: int) -> int:
-        """Return the first end of a window after a stamp."""
-        return (stamp_us // self.slide_us + 1) * self.slide_us
-
 
 class Comb(NamedTuple):
     """Cuts at first, first + every, ..., and at all earlier multiples."""
