@@ -48,7 +48,7 @@ _PLAN = "straggler.plan"
 _COMMIT = "straggler.commit"
 """Name of a commit's own id in the log, by which its writer finds out whether it counts."""
 _SETTINGS = {
-    "delta.checkpointInterval": "10",
+    "delta.checkpointInterval": "25",
     "delta.logRetentionDuration": "interval 1 minutes",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
     "delta.dataSkippingStatsColumns": ",".join(BOUNDED),
