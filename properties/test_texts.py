@@ -35,6 +35,7 @@ from spark_impl.runtime.failures import last_error, wait_for
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, locate
 from straggler.strategies import collect, workloads
+from straggler.strategies.telling_inputs import NEAREST_INPUTS, OPENED
 from straggler.strategies.telling_settings import BUILT, NEAREST, edges_of
 from straggler.strategies.traces import TEXTS
 
@@ -128,11 +129,11 @@ def test_a_setting_ends_where_it_says(config: type) -> None:
                 each.read("x")
 
 
-@pytest.mark.parametrize(("what", "good", "bad", "said"), NEAREST)
+@pytest.mark.parametrize(("what", "good", "bad", "said"), [*NEAREST, *NEAREST_INPUTS])
 def test_what_does_not_fit_together_is_refused(what: str, good: Any, bad: Any, said: str) -> None:
-    BUILT[what](good)
+    (BUILT | OPENED)[what](good)
     with pytest.raises(ValueError, match=re.escape(said)):
-        BUILT[what](bad)
+        (BUILT | OPENED)[what](bad)
 
 
 @given(st.text() | st.lists(TEXTS).map("".join))
