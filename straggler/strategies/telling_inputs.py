@@ -13,11 +13,20 @@ from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
 from spark_impl.aggregates import Aggregation, avg, count
 from spark_impl.grouping import store as grouping
 from spark_impl.over import Stream, over
+from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Reading
-from spark_impl.runtime.histories import COLUMNS, file_of, numbers, read_parquet, write_parquet
+from spark_impl.runtime.histories import (
+    COLUMNS,
+    VALUE,
+    append,
+    file_of,
+    numbers,
+    read_parquet,
+    write_parquet,
+)
 from spark_impl.runtime.history_chain import note_landed, note_of_next, require_landed
 from spark_impl.runtime.limits import Limits
-from spark_impl.runtime.provenance import open_history
+from spark_impl.runtime.provenance import note_history, open_history
 from spark_impl.runtime.sources import HistoryReader
 from spark_impl.runtime.storage import Location, locate
 from spark_impl.runtime.stores import Draft, claim
@@ -28,6 +37,7 @@ from spark_impl.script.router import Router
 from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows import store as windows
+from spark_impl.windows.history import check_source
 
 END_US = 1 << 61
 ROWS = pa.schema([("seq", pa.int64())])
@@ -147,6 +157,30 @@ def _land(change: Change) -> None:
         require_landed(history, checkpoint, numbers(history).stop - 1)
 
 
+def _shorten(number: int) -> None:
+    with _history() as (history, *_):
+        assert drop_before(history, number, readers=()) == number
+        assert numbers(history) == range(number, LAST + 1)
+
+
+def _check(changed: Mapping[str, pa.DataType | None], *groups: str, value: str = VALUE) -> None:
+    """Check a history of which some columns have another type, or are not there."""
+    kinds = {**COLUMNS, "g": pa.string(), **changed}
+    columns = {name: pa.nulls(1, kind) for name, kind in kinds.items() if kind is not None}
+    with TemporaryDirectory() as folder:
+        history = append(folder, pa.table(columns)).parent
+        check_source(history, ["n"], groups, value)
+
+
+def _note(name: str) -> None:
+    """Let a query read a history, and then a history of a name."""
+    with TemporaryDirectory() as folder:
+        store = grouping.open_store(locate(folder) / "store", GroupingConfig(instances=2))
+        for each in ("one", name):
+            append(locate(folder) / each, pa.table({"seq": [0]}))
+            note_history(TableWriter(store.root, locate(folder) / each))
+
+
 def _begin(checkpoint: str, value: str) -> None:
     """Begin a history, and go on with a checkpoint and a setting."""
     with TemporaryDirectory() as folder:
@@ -201,6 +235,10 @@ OPENED: Mapping[str, Callable[[Any], object]] = {
     "aggregated": _aggregate,
     "followed": _follow,
     "landed": _land,
+    "shortened": _shorten,
+    "checked": lambda given: _check(*given),
+    "valued": lambda value: _check({"v": pa.float64()}, value=value),
+    "noted": _note,
     "begun": lambda given: _begin(*given),
     "reopened": _reopen,
 }
@@ -233,6 +271,16 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("landed", _remove(FIRST), _remove(LAST), "its landing has written another 00000007.parquet"),
     ("landed", _write(LAST), _write(LAST, row=1), "has written another 00000007.parquet"),
     ("landed", _write(LAST + 1), _write(LAST + 1, "other"), "of another history, other: 00000008"),
+    ("shortened", LAST, LAST + 1, "number is 8; it can be at most 7, because"),
+    ("checked", ({}, "g"), ({}, "h"), "has no column 'h'; its columns are seq, source_id, key"),
+    ("checked", ({"g": pa.int8()}, "g"), ({"g": pa.float64()}, "g"), "must hold text or integers"),
+    ("checked", ({"m": pa.string()}, "m"), ({"N": pa.string()}, "N"), "be called 'N', which is a"),
+    ("checked", ({"seq": pa.int32()},), ({"seq": pa.float64()},), "it must hold integers"),
+    ("checked", ({"arrival_us": pa.int64()},), ({"arrival_us": None},), "no column 'arrival_us'"),
+    ("checked", ({"key": pa.large_string()},), ({"key": pa.int64()},), "it must hold text"),
+    ("checked", ({"value": pa.int64()},), ({"value": pa.string()},), "it must hold numbers"),
+    ("valued", "v", "seq", "value is 'seq', which is a column of another meaning"),
+    ("noted", "one", "two", "belongs to the history"),
     ("begun", ("first", "v"), ("first", "w"), "was landed with value = 'v', not 'w'"),
     ("begun", ("first", "v"), ("second", "v"), "was not landed with the checkpoint"),
     (
