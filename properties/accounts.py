@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
@@ -29,8 +29,7 @@ from spark_impl.windows.waiting import UNCORRECTED
 
 UNREAD = tuple(each for each in BAD_NUMBERS if each not in ("NaN", "Infinity", "-Infinity"))
 """Cells that land as NULL."""
-UNASKED = f"p{PACKS - 1}"
-"""First letters of the devices of which no script asks."""
+UNASKED = f"p{PACKS - 1}"  # of which no script asks
 STATES = ("exact", "incomplete")
 ROOMS: Mapping[str, Any] = {**WAITING, "grouping": grouping}
 LATE, NOT_FINITE = "event time lies below the watermark", "value is not a finite number"
@@ -235,14 +234,14 @@ def _of_watermark(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> It
 
 
 def _admitted(
-    room: str, listed: DataFrame, read: Mapping[int, Row], stream: Callable[[Row], object]
+    room: str, listed: DataFrame, read: Mapping[int, Row], stream: str
 ) -> tuple[list[Row], dict[str, int], list[str]]:
     """Compare a list with the rows that are late in their stream, or without a number.
 
     Return the other rows, the numbers of late ones and of those that came again, and differences.
     """
     finite = {seq: row for seq, row in read.items() if row.has_number}
-    is_late = oracle.late((stream(row), row) for row in finite.values())
+    is_late = oracle.late((getattr(row, stream), row) for row in finite.values())
     late = {seq for seq, each in zip(finite, is_late, strict=True) if each}
     expected = [(seq, NOT_FINITE) for seq in read if seq not in finite]
     expected += [(seq, LATE) for seq in late]
@@ -257,7 +256,7 @@ def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Itera
     store = doors.folder / "script"
     listed = script.rejected(doors.spark, store)
     asked = {seq: row for seq, row in enumerate(read) if not row.device.startswith(UNASKED)}
-    admitted, places, differences = _admitted("script", listed, asked, lambda row: row.device)
+    admitted, places, differences = _admitted("script", listed, asked, "device")
     places["unasked"] = counts["rows of no script"] = len(read) - len(asked)
     yield from differences
     since_us = oracle.SIZE_S * SECOND_US - 1_000
@@ -273,8 +272,7 @@ def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Itera
 def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
     store = doors.folder / "join"
     listed = join.rejected(doors.spark, store)
-    every = dict(enumerate(read))
-    admitted, places, differences = _admitted("join", listed, every, lambda row: row.side)
+    admitted, places, differences = _admitted("join", listed, dict(enumerate(read)), "side")
     yield from differences
     names = rows_of(doors.landing.identities())
     text = {row["source_id"]: row["source_text"] for row in names}

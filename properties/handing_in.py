@@ -138,8 +138,7 @@ def _open(
         tasks=2,
     )
     every = oracle.SIZE_S * 1_000
-    asked = range(PACKS - 1)  # no script asks for the last pack
-    names = [f"p{pack}{device}" for pack in asked for device in (*DEVICES, BAD_DEVICE)]
+    names = [f"p{pack}{device}" for pack in range(PACKS - 1) for device in (*DEVICES, BAD_DEVICE)]
     totals = [Statement(f"sum_{name}", Window("sum", Sensor(name), every, every)) for name in names]
     sensors = tuple((name, 3_600) for name in names)
     script = ScriptConfig((Workflow("hall", tuple(totals)),), sensors, lateness_us=wait_us)

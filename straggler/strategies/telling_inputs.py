@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf, nan
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 
 from model.vocabulary import Event, GroupingConfig, ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
-from spark_impl.aggregates import Aggregation, avg, count
+from spark_impl.aggregates import Aggregation, avg, count, quantile
 from spark_impl.grouping import store as grouping
 from spark_impl.over import Stream, over
 from spark_impl.retention import drop_before
@@ -235,6 +236,8 @@ OPENED: Mapping[str, Callable[[Any], object]] = {
     "aggregated": _aggregate,
     "followed": _follow,
     "landed": _land,
+    "limited": lambda limit: Limits(refused=1, late=limit),
+    "located": locate,
     "shortened": _shorten,
     "checked": lambda given: _check(*given),
     "valued": lambda value: _check({"v": pa.float64()}, value=value),
@@ -252,6 +255,24 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("routed", {"arrival_us": END_US - 1}, {"arrival_us": END_US}, "must lie between -2^61 and"),
     ("routed", {"arrival_us": 1 - END_US}, {"arrival_us": -END_US}, "must lie between -2^61 and"),
     ("counted", 1, 2, "2 of its 4 rows are refused, 2 in all, and max_refused is 1"),
+    *(
+        ("limited", 0.99, bad, f"max_late is {bad!r}; it must be a share")
+        for bad in (nan, inf, 1.5)
+    ),
+    *(("limited", None, bad, f"max_late is {bad!r}; it must be a share") for bad in (True, "0.1")),
+    ("limited", 0.0, -0.1, "max_late is -0.1; it must be a share"),
+    ("limited", 0, -1, "max_late is -1; it must be a share"),
+    ("limited", 1, 1.0, "max_late is 1.0; it must be a share"),
+    *(
+        (
+            "located",
+            f"{good}://b/c",
+            f"{bad}://b/c",
+            f"{bad}://b/c is not on a supported file system",
+        )
+        for good, bad in (("s3", "gs"), ("s3a", "http"), ("s3", "dbfs"), ("s3", "hdfs"))
+    ),
+    ("aggregated", [quantile("w", q=0.5)], [quantile("w", q=2).alias("low")], "'low': q is 2"),
     ("aggregated", [count(), avg("w")], [avg("w"), avg("w")], "differ from those of the other"),
     ("aggregated", [avg("w").alias("é1")], [avg("w").alias("a b")], "consist of letters"),
     ("aggregated", [avg("w").alias("at")], [avg("w").alias("KEY")], "differ from the other col"),
