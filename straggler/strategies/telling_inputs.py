@@ -1,8 +1,10 @@
 """Rows, files and stores that can just be used, the nearest that cannot, and the reason."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf, nan
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -26,6 +28,7 @@ from spark_impl.runtime.histories import (
     write_parquet,
 )
 from spark_impl.runtime.history_chain import note_landed, note_of_next, require_landed
+from spark_impl.runtime.left_out import Source, look_at
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.provenance import note_history, open_history
 from spark_impl.runtime.sources import HistoryReader
@@ -40,12 +43,14 @@ from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows import store as windows
 from spark_impl.windows.history import check_source
 
+DAY_MS = 86_400_000
 END_US = 1 << 61
 ROWS = pa.schema([("seq", pa.int64())])
 FIRST, LAST = 5, 7
 """Numbers of the files of a history."""
 GROUPS = (pa.field("g", pa.string()),)
 TENS = SlackConfig(size_us=10, slide_us=10)
+FIVES = SlackConfig(size_us=10, slide_us=5)
 LATER = WatermarkConfig(size_us=10, slide_us=10, max_wait_us=3)
 Change = Callable[[Location], object]
 
@@ -164,6 +169,26 @@ def _shorten(number: int) -> None:
         assert numbers(history) == range(number, LAST + 1)
 
 
+def _leave_out(own: Mapping[str, Any]) -> None:
+    """Look at a file of 1970 as Spark's file source does; raise the reason to leave it out."""
+    options: dict[str, Any] = {
+        "pattern": None,
+        "is_recursive": False,
+        "max_age_ms": 7 * DAY_MS,
+        **own,
+    }
+    name, path, known = (options.pop(each, "") for each in ("name", "path", "known"))
+    with TemporaryDirectory() as folder:
+        file = Path(folder, name or "a.csv")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        os.utime(file, (0, 0))
+        read = {} if known == "" else {str(file): known}
+        read = read or {f"{folder}/newest": 7 * DAY_MS}
+        for each in look_at(f"{folder}{path}", Source([], **options), read):
+            raise ValueError(each.reason)
+
+
 def _check(changed: Mapping[str, pa.DataType | None], *groups: str, value: str = VALUE) -> None:
     """Check a history of which some columns have another type, or are not there."""
     kinds = {**COLUMNS, "g": pa.string(), **changed}
@@ -203,9 +228,9 @@ def _open_windows(config: Any = TENS, groups: Sequence[pa.Field] = GROUPS, **mor
     return opening
 
 
-def _open_script(config: ScriptConfig) -> Change:
+def _open_script(*settings: int) -> Change:
     def opening(root: Location) -> None:
-        script.open_store(script.ScriptStore(root), config)
+        script.open_store(script.ScriptStore(root), _script(*settings))
         script.load_store(root)
 
     return opening
@@ -223,6 +248,14 @@ def _claim(**own: object) -> Change:
     return lambda root: claim(windows.WindowStore(root, GROUPS, room=SLACK), identity)
 
 
+def _load(root: Location) -> None:
+    windows.load_store(root, SLACK)
+
+
+def _put_file(root: Location) -> None:
+    (root / "a").write_bytes(b"")
+
+
 def _reopen(openings: tuple[Change, Change]) -> None:
     """Let two queries open one store, one after the other."""
     with TemporaryDirectory() as folder:
@@ -238,6 +271,7 @@ OPENED: Mapping[str, Callable[[Any], object]] = {
     "landed": _land,
     "limited": lambda limit: Limits(refused=1, late=limit),
     "located": locate,
+    "left out": _leave_out,
     "shortened": _shorten,
     "checked": lambda given: _check(*given),
     "valued": lambda value: _check({"v": pa.float64()}, value=value),
@@ -245,8 +279,8 @@ OPENED: Mapping[str, Callable[[Any], object]] = {
     "begun": lambda given: _begin(*given),
     "reopened": _reopen,
 }
-_LOAD: Change = lambda root: windows.load_store(root, SLACK)  # noqa: E731
-_IN_A_FOLDER: Change = lambda root: (root / "a").write_bytes(b"")  # noqa: E731
+_OURS, _OLD, _SUMS, _TWO = _open_windows(), _claim(), _open_script(4), _open_grouping(2)
+_COUNTS = _open_windows(value=None)
 NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("routed", {"value": None}, {"source_id": None}, "source_id of sensor 'a' is NULL in some row"),
     ("routed", {"key": None}, {"seq": None}, "seq of sensor 'a' is NULL in some row"),
@@ -292,6 +326,25 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("landed", _remove(FIRST), _remove(LAST), "its landing has written another 00000007.parquet"),
     ("landed", _write(LAST), _write(LAST, row=1), "has written another 00000007.parquet"),
     ("landed", _write(LAST + 1), _write(LAST + 1, "other"), "of another history, other: 00000008"),
+    ("left out", {"name": "x_.csv"}, {"name": "_x.csv"}, "is hidden: its name begins with _"),
+    ("left out", {"name": "x=1/a"}, {"name": "x/a"}, "lies in a folder below, and recursiveFile"),
+    ("left out", {"name": "x/a", "is_recursive": True}, {"name": ".a"}, "is hidden"),
+    ("left out", {"name": "x/a", "path": "/*"}, {"name": "x/_a", "path": "/?"}, "is hidden"),
+    (
+        "left out",
+        {"name": "x/a", "path": "/{x,y}/[ab]"},
+        {"name": "x/_", "path": "/{y,x}"},
+        "hidden",
+    ),
+    ("left out", {"name": "x/_", "path": "/z"}, {"name": "x/_", "path": "/[^z]"}, "is hidden"),
+    ("left out", {"pattern": "{b,a}.c*"}, {"pattern": "{b,a}.d"}, "not match pathGlobFilter, '{b"),
+    ("left out", {}, {"max_age_ms": 7 * DAY_MS - 1}, "is older than maxFileAge, 7 days, beside"),
+    (
+        "left out",
+        {"known": 0},
+        {"known": 1},
+        "was rewritten under the name of a file that was read",
+    ),
     ("shortened", LAST, LAST + 1, "number is 8; it can be at most 7, because"),
     ("checked", ({}, "g"), ({}, "h"), "has no column 'h'; its columns are seq, source_id, key"),
     ("checked", ({"g": pa.int8()}, "g"), ({"g": pa.float64()}, "g"), "must hold text or integers"),
@@ -304,66 +357,21 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("noted", "one", "two", "belongs to the history"),
     ("begun", ("first", "v"), ("first", "w"), "was landed with value = 'v', not 'w'"),
     ("begun", ("first", "v"), ("second", "v"), "was not landed with the checkpoint"),
+    ("reopened", (_OURS, _OURS), (_OURS, _open_windows(LATER)), "of room 'slack', not 'watermark'"),
+    ("reopened", (_OLD, _load), (_OLD, _open_windows(FIVES)), "query: its slide_us is 10, not 5"),
+    ("reopened", (_OLD, _OURS), (_OLD, _open_windows(groups=())), "[['g', 'string']], not []"),
+    ("reopened", (_COUNTS, _load), (_COUNTS, _OURS), "its value is None, not 'value'"),
+    ("reopened", (_OLD, _load), (_claim(colour="red"), _load), "by a query of another version"),
+    ("reopened", (_OLD, _load), (_claim(version=1), _load), "by version 1 of the store, not"),
+    ("reopened", (_SUMS, _SUMS), (_SUMS, _open_script(8)), "its workflow 'w' is not the same"),
+    ("reopened", (_SUMS, _SUMS), (_SUMS, _open_script(4, 1)), "its lateness_us is 0, not 1"),
+    ("reopened", (_TWO, _TWO), (_TWO, _open_grouping(3)), "its instances is 2, not 3"),
     (
         "reopened",
-        (_open_windows(), _open_windows()),
-        (_open_windows(), _open_windows(LATER)),
-        "belongs to a query of room 'slack', not 'watermark'",
+        (_OLD, _load),
+        (_put_file, _OURS),
+        "is neither an empty folder nor the store of a q",
     ),
-    (
-        "reopened",
-        (_claim(), _LOAD),
-        (_claim(), _open_windows(SlackConfig(size_us=10, slide_us=5))),
-        "belongs to another query: its slide_us is 10, not 5",
-    ),
-    (
-        "reopened",
-        (_claim(), _open_windows()),
-        (_claim(), _open_windows(groups=())),
-        "its group_columns is [['g', 'string']], not []",
-    ),
-    (
-        "reopened",
-        (_open_windows(value=None), _LOAD),
-        (_open_windows(value=None), _open_windows()),
-        "its value is None, not 'value'",
-    ),
-    (
-        "reopened",
-        (_claim(), _LOAD),
-        (_claim(colour="red"), _LOAD),
-        "was written by a query of another version",
-    ),
-    (
-        "reopened",
-        (_claim(), _LOAD),
-        (_claim(version=1), _LOAD),
-        f"was written by version 1 of the store, not {windows.VERSION}",
-    ),
-    (
-        "reopened",
-        (_open_script(_script()), _open_script(_script())),
-        (_open_script(_script()), _open_script(_script(8))),
-        "belongs to another query: its workflow 'w' is not the same",
-    ),
-    (
-        "reopened",
-        (_open_script(_script()), _open_script(_script())),
-        (_open_script(_script()), _open_script(_script(lateness_us=1))),
-        "belongs to another query: its lateness_us is 0, not 1",
-    ),
-    (
-        "reopened",
-        (_open_grouping(2), _open_grouping(2)),
-        (_open_grouping(2), _open_grouping(3)),
-        "belongs to another stream: its instances is 2, not 3",
-    ),
-    (
-        "reopened",
-        (_claim(), _LOAD),
-        (_IN_A_FOLDER, _open_windows()),
-        "is neither an empty folder nor the store of a query",
-    ),
-    ("reopened", (_claim(), _LOAD), (_LOAD, _LOAD), "is not the store of a query"),
+    ("reopened", (_OLD, _load), (_load, _load), "is not the store of a query"),
 )
 """What is done, with what it can be done, and with what it cannot, and why."""
