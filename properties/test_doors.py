@@ -326,7 +326,7 @@ def test_every_cell_is_read_or_listed(
     folder = tmp_path_factory.mktemp("doors")
     for number, table in enumerate(drawn):
         if "string" not in str((column := table["value"]).kind):
-            due = [at for at, cell in enumerate(column.cells) if cell is None or not isfinite(cell)]
+            due = [at for at, n in enumerate[Any](column.cells) if n is None or not isfinite(n)]
             assert listed(column) == due
         limit_us = (None, DAY_US)[number % 2]
         rows = rows_of(table, limit_us)

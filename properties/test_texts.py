@@ -130,9 +130,9 @@ def test_a_setting_ends_where_it_says(config: type) -> None:
 
 @pytest.mark.parametrize(("what", "good", "bad", "said"), [*NEAREST, *NEAREST_INPUTS])
 def test_what_does_not_fit_together_is_refused(what: str, good: Any, bad: Any, said: str) -> None:
-    (BUILT | OPENED)[what](good)
+    {**BUILT, **OPENED}[what](good)
     with pytest.raises(ValueError, match=re.escape(said)):
-        (BUILT | OPENED)[what](bad)
+        {**BUILT, **OPENED}[what](bad)
 
 
 @given(st.text() | st.lists(TEXTS).map("".join))

@@ -116,7 +116,12 @@ def _write(number: int, identity: str | None = "own", row: int = 0) -> Change:
 
 def _remove(*gone: int) -> Change:
     """Return a change that removes some files."""
-    return lambda history: [file_of(history, number).remove() for number in gone]
+
+    def remove(history: Location) -> None:
+        for number in gone:
+            file_of(history, number).remove()
+
+    return remove
 
 
 def _swap(history: Location) -> None:
