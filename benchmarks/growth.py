@@ -27,6 +27,7 @@ from model.vocabulary import SlackConfig
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.session import session
 from spark_impl.runtime.storage import locate
+from spark_impl.runtime.stores import CHECKPOINT
 from spark_impl.runtime.systems import lose_commit
 from spark_impl.slack import SlackQuery
 
@@ -51,7 +52,7 @@ def measure() -> dict[str, float]:
                 times_s.append(grow(spark, grown, numbers))
                 files.append(sum(len(each) for _, _, each in os.walk(grown)))
                 if len(files) % (STEPS // LOST_COMMITS) == 0:
-                    lose_commit(grown / "store")
+                    lose_commit(grown / "store" / CHECKPOINT)
             figures = side_by_side(spark, grown, young)
     draw(times_s, files)
     tenth = STEPS // 10

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import permutations
 from pathlib import Path
@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from model.vocabulary.join import END_US
-from properties.dirty_rows import BELOW, SECOND_US
+from properties.dirty_rows import BELOW, PACKS, SECOND_US
 from properties.handing_in import WAITING, Doors, rows_of
 from properties.oracles import accounts as oracle
 from properties.oracles.accounts import BAD_NUMBERS, Row
@@ -29,6 +29,7 @@ from spark_impl.windows.waiting import UNCORRECTED
 
 UNREAD = tuple(each for each in BAD_NUMBERS if each not in ("NaN", "Infinity", "-Infinity"))
 """Cells that land as NULL."""
+UNASKED = f"p{PACKS - 1}"  # of which no script asks
 STATES = ("exact", "incomplete")
 ROOMS: Mapping[str, Any] = {**WAITING, "grouping": grouping}
 LATE, NOT_FINITE = "event time lies below the watermark", "value is not a finite number"
@@ -99,6 +100,8 @@ def _clocks(
         yield from _differ("the clocks of a chain", [found], [due])
     elif not min(wm_us.values()) <= told.watermark_us <= min(latest_us.values()):
         yield f"the lowest watermark is {told.watermark_us}, above {wm_us}"
+    elif told.held_by not in ("task 0", "task 1"):
+        yield f"the watermark of room {room} is held back by {told.held_by}"
     elif told.late_share * (told.pairs + told.late_pairs) != pytest.approx(told.late_pairs):
         yield f"the share of late pairs is {told.late_share}: {told}"
 
@@ -231,16 +234,16 @@ def _of_watermark(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> It
 
 
 def _admitted(
-    room: str, listed: DataFrame, read: Sequence[Row], stream: Callable[[Row], object]
+    room: str, listed: DataFrame, read: Mapping[int, Row], stream: str
 ) -> tuple[list[Row], dict[str, int], list[str]]:
     """Compare a list with the rows that are late in their stream, or without a number.
 
     Return the other rows, the numbers of late ones and of those that came again, and differences.
     """
-    finite = {seq: row for seq, row in enumerate(read) if row.has_number}
-    is_late = oracle.late((stream(row), row) for row in finite.values())
+    finite = {seq: row for seq, row in read.items() if row.has_number}
+    is_late = oracle.late((getattr(row, stream), row) for row in finite.values())
     late = {seq for seq, each in zip(finite, is_late, strict=True) if each}
-    expected = [(seq, NOT_FINITE) for seq in range(len(read)) if seq not in finite]
+    expected = [(seq, NOT_FINITE) for seq in read if seq not in finite]
     expected += [(seq, LATE) for seq in late]
     found = [(row["seq"], re.sub(" of the .*", "", row["reason"])) for row in rows_of(listed)]
     admitted = [row for seq, row in finite.items() if seq not in late]
@@ -252,7 +255,9 @@ def _admitted(
 def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
     store = doors.folder / "script"
     listed = script.rejected(doors.spark, store)
-    admitted, places, differences = _admitted("script", listed, read, lambda row: row.device)
+    asked = {seq: row for seq, row in enumerate(read) if not row.device.startswith(UNASKED)}
+    admitted, places, differences = _admitted("script", listed, asked, "device")
+    places["unasked"] = counts["rows of no script"] = len(read) - len(asked)
     yield from differences
     since_us = oracle.SIZE_S * SECOND_US - 1_000
     found = [
@@ -260,14 +265,14 @@ def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Itera
         for row in rows_of(script.results(doors.spark, store))
     ]
     yield from _differ("the results of scripts", found, oracle.sums(admitted).items())
-    yield from _ledger(doors, "script", sum(not row.has_number for row in read), **places)
+    yield from _ledger(doors, "script", sum(not row.has_number for row in asked.values()), **places)
     counts["rows late for a script"] += places["late"]
 
 
 def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
     store = doors.folder / "join"
     listed = join.rejected(doors.spark, store)
-    admitted, places, differences = _admitted("join", listed, read, lambda row: row.side)
+    admitted, places, differences = _admitted("join", listed, dict(enumerate(read)), "side")
     yield from differences
     names = rows_of(doors.landing.identities())
     text = {row["source_id"]: row["source_text"] for row in names}

@@ -28,6 +28,7 @@ from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.systems import lose_commit
 from spark_impl.script import ScriptQuery
 from spark_impl.watermark import WatermarkQuery
 from spark_impl.windows.waiting import UNCORRECTED
@@ -84,8 +85,10 @@ def hand_in(
         is_last = number == len(files) - 1
         streams = {name: read(spark, folder / name, each) for name, each in types.items()}
         if number:
-            _forget(folder / "landing")
-        landing = _land(streams, folder)
+            lose_commit(folder / "landing")
+        sides = {side: streams[side] for side in "RS"}
+        places = folder / "history", folder / "landing"
+        landing = Landing(sides, *places, value="v", **COLUMNS)
         landing.run_available()
         if number:
             halfway = _ask_halfway(spark, folder)
@@ -115,21 +118,8 @@ def _ask_halfway(spark: SparkSession, folder: Path) -> Mapping[str, Halfway]:
             drop_before(folder / "history", 1, readers=[folder / "watermark"])
     stores = [f"{each}/_checkpoint" for each in (*WAITING, "grouping")]
     for checkpoint in (*stores, "landed/checkpoints/landing", "landed/checkpoints/answers"):
-        _forget(folder / checkpoint)
+        lose_commit(folder / checkpoint)
     return found
-
-
-def _forget(checkpoint: Path) -> None:
-    """Let Spark repeat the last micro-batch of a checkpoint, as after a kill before its commit."""
-    last = max(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
-    for path in (checkpoint / "commits").glob(f"*{last}*"):
-        path.unlink()
-
-
-def _land(streams: Mapping[str, DataFrame], folder: Path) -> Landing:
-    sides = {side: streams[side] for side in "RS"}
-    places = folder / "history", folder / "landing"
-    return Landing(sides, *places, value="v", **COLUMNS)
 
 
 def _open(
@@ -148,7 +138,7 @@ def _open(
         tasks=2,
     )
     every = oracle.SIZE_S * 1_000
-    names = [f"p{pack}{device}" for pack in range(PACKS) for device in (*DEVICES, BAD_DEVICE)]
+    names = [f"p{pack}{device}" for pack in range(PACKS - 1) for device in (*DEVICES, BAD_DEVICE)]
     totals = [Statement(f"sum_{name}", Window("sum", Sensor(name), every, every)) for name in names]
     sensors = tuple((name, 3_600) for name in names)
     script = ScriptConfig((Workflow("hall", tuple(totals)),), sensors, lateness_us=wait_us)

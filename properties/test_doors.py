@@ -24,6 +24,8 @@ from hypothesis import strategies as st
 from properties.oracles import cells as oracle
 from properties.oracles.cells import same
 from properties.promised import Reached, promised
+from spark_impl.grouping.tasks import Columns as Routed
+from spark_impl.grouping.tasks import refused_rows
 from spark_impl.runtime import cells, numbering
 from spark_impl.runtime.columns import REASON_FUTURE, Chosen, Field, Reader, read_batches
 from spark_impl.runtime.histories import SOURCE_TEXT, history_schema
@@ -236,6 +238,13 @@ def _is_shown(each: Mapping[str, Any], drawn: Drawn, row: Row) -> bool:
     return True
 
 
+def listed(column: Column) -> list[Any]:
+    """Return the positions of the cells that a router lists because they are no finite numbers."""
+    at = pa.array(range(len(column.cells)))
+    table = pa.table([at, at, column.array], ["seq", "key", "value"])
+    return [*refused_rows(table, Routed("key", "seq", "value")).column("seq").to_pylist()]
+
+
 # ----------------------------------------------------------------------------------------- files
 
 
@@ -316,6 +325,9 @@ def test_every_cell_is_read_or_listed(
 ) -> None:
     folder = tmp_path_factory.mktemp("doors")
     for number, table in enumerate(drawn):
+        if "string" not in str((column := table["value"]).kind):
+            due = [at for at, n in enumerate[Any](column.cells) if n is None or not isfinite(n)]
+            assert listed(column) == due
         limit_us = (None, DAY_US)[number % 2]
         rows = rows_of(table, limit_us)
         wrong = [*wrong_landing(table, rows, limit_us, folder)]

@@ -251,6 +251,7 @@ def test_every_answer_ends_exact(
     "rows that came again with other content",
     "numbers in other digits",
     "rows late for a script",
+    "rows of no script",
     "rows late for a chain",
     "corrected windows",
     "windows that lack rows",

@@ -196,8 +196,8 @@ def _run_all(runs: Sequence[Callable[[], object]]) -> None:
             run()
         except Exception as error:
             errors.append(error)
-    if errors:
-        raise errors[0]
+    for error in errors:
+        raise error
 
 
 def _results(spark: SparkSession, query: Query, landing: Landing) -> DataFrame:

@@ -91,18 +91,13 @@ def _next_number(store: Location, checkpoint: Location) -> int:
 
 
 def _pending_us(view: View) -> list[TimeRange]:
-    """Return the times of all rows that the pending corrections of a query need, in order."""
+    """Return the times of all rows that the pending corrections of a query need."""
     room = _CORRECTED.get(str(view.identity.get("room")))
     if room is None:
         return []
     config, opened = load_store(view.root, room)
     size_us = room.settings(config).size_us
-    rows = opened.read_kind(PENDING)
-    times: list[TimeRange] = []
-    for row in rows.select(["start_us", "event_time_us"]).sort_by("start_us").to_pylist():
-        # The last window of a tuple begins at its own time at the latest.
-        start_us, end_us = row["start_us"], row["event_time_us"] + size_us
-        if times and start_us <= times[-1][1]:
-            start_us, end_us = times[-1][0], max(end_us, times.pop()[1])
-        times.append((start_us, end_us))
-    return times
+    windows = opened.read_kind(PENDING).group_by("start_us")
+    rows = windows.aggregate([("event_time_us", "max")]).to_pylist()
+    # The last window of a tuple begins at its own time at the latest.
+    return [(each["start_us"], each["event_time_us_max"] + size_us) for each in rows]

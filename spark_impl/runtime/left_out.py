@@ -30,7 +30,7 @@ class LeftOut(NamedTuple):
     reason: str
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """A source of files of a stream."""
 
     paths: list[str]
@@ -52,11 +52,11 @@ def files_left_out(rows: DataFrame, checkpoint: Location) -> list[LeftOut]:
     for number, source in enumerate(_sources(rows)):
         known = _read_log(checkpoint / "sources" / str(number))
         for path in source.paths:
-            found.update(_look(path, source, known))
+            found.update(look_at(path, source, known))
     return sorted(found)
 
 
-def _sources(rows: DataFrame) -> Iterator[_Source]:
+def _sources(rows: DataFrame) -> Iterator[Source]:
     """Yield the sources of a stream in the order of their numbers."""
     jvm: Any = rows.sparkSession._jvm
     leaves: Any = rows._jdf.queryExecution().analyzed().collectLeaves()
@@ -67,7 +67,7 @@ def _sources(rows: DataFrame) -> Iterator[_Source]:
             continue
         seen.add(leaf.hashCode())
         if kind != "StreamingRelation":  # a source of another interface, which reads no files
-            yield _Source([], None, False, 0)
+            yield Source([], None, False, 0)
             continue
         given = leaf.dataSource()
         names = _texts(given.options().keys())
@@ -77,7 +77,7 @@ def _sources(rows: DataFrame) -> Iterator[_Source]:
         is_limited = not options.keys().isdisjoint(("maxfilespertrigger", "maxbytespertrigger"))
         times = jvm.org.apache.spark.network.util.JavaUtils
         age_ms = int(times.timeStringAsMs(options.get("maxfileage", "7d")))
-        yield _Source(
+        yield Source(
             _texts(given.paths()) if path is None else [path],
             options.get("pathglobfilter"),
             "recursivefilelookup" in flags,
@@ -100,7 +100,7 @@ def _read_log(folder: Location) -> dict[str, int]:
     return known
 
 
-def _look(path: str, source: _Source, known: Mapping[str, int]) -> Iterator[LeftOut]:
+def look_at(path: str, source: Source, known: Mapping[str, int]) -> Iterator[LeftOut]:
     """Yield the files at a path that are left out, given those that were read."""
     oldest_ms = max(known.values(), default=0) - source.max_age_ms
     age = f"{source.max_age_ms / _DAY_MS:g} days"

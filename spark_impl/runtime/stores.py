@@ -220,10 +220,10 @@ class Draft:
 
     def __post_init__(self) -> None:
         """Raise :class:`InputProblem` unless the store ends just before ``batch``, or at it."""
-        last = self.view.last
-        if last not in (self.batch - 1, self.batch):  # the usual case looks at no file
+        last, fitting = self.view.last, (self.batch - 1, self.batch)
+        if last not in fitting:  # the usual case looks at no file
             last = max(self.writer.look().last, self.store.last_empty())
-        if last not in (self.batch - 1, self.batch):
+        if last not in fitting:
             msg = (
                 f"the checkpoint of {self.store.root} is at micro-batch {self.batch}, its table is"
                 f" at {last}; another query runs on it, or one of them was changed by hand or by a"

@@ -27,6 +27,7 @@ from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.session import DEFAULT_MASTER, session
+from spark_impl.runtime.stores import CHECKPOINT
 
 CASE = "case_id"
 """Grouping column that tells the workloads of a pack apart."""
@@ -101,14 +102,14 @@ def run_pack(
         else:
             query.run_available()
         if fault is not None and fault.kind == "kill":
-            lose_commit(store)
+            lose_commit(store / CHECKPOINT)
             on_kill(fault.at)
     return config, store
 
 
-def lose_commit(store: Path) -> None:
-    """Make a store look as after a crash just before Spark committed the last micro-batch."""
-    commits = store / "_checkpoint" / "commits"
+def lose_commit(checkpoint: Path) -> None:
+    """Make a checkpoint look as after a crash just before Spark committed the last micro-batch."""
+    commits = checkpoint / "commits"
     last = max(int(path.name) for path in commits.glob("[0-9]*"))
     for path in (commits / str(last), commits / f".{last}.crc"):
         path.unlink(missing_ok=True)

@@ -23,7 +23,8 @@ def unread(spark: SparkSession, store: TableStore, groups: Sequence[pa.Field] = 
     As the ledger does, this knows only rows that a :class:`Landing` has written.
     """
     first, files = first_unread(store.view), list[Location]()
-    if first is not None and store.view.history is not None:
+    if first is not None:
+        assert store.view.history is not None  # whose landing the ledger knows
         for file in reversed(files_of(locate(store.view.history["address"]))):
             if bounds_of(read_footer(file), ("seq",))["seq"][1] < first:
                 break

@@ -114,7 +114,9 @@ def _new(ids: Ints, known: Ints) -> Bools:
 
 def _fixed(ts: Ints, finite: Bools, clock: Clock, longest_us: int | None) -> tuple[Ints, Clock]:
     """Return the watermark before each arrival, and the clock after them."""
-    latest = np.maximum.accumulate(np.concatenate(([clock.latest_us], np.where(finite, ts, -1))))
+    latest = np.maximum.accumulate(
+        np.concatenate(([clock.latest_us], np.where(finite, ts, clock.latest_us)))
+    )
     wm = np.full(len(latest), clock.wm_us)
     if longest_us is not None:
         wm = np.maximum(wm, latest - longest_us)

@@ -109,10 +109,9 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         if self._write is None or not self.outputs:
             return
         context = TaskContext.get()
-        batch = None if context is None else context.getLocalProperty(BATCH)
-        if context is None or batch is None:
-            msg = f"the task has no local property {BATCH}, so its micro-batch is unknown"
-            raise RuntimeError(msg)
+        assert context is not None  # only tasks of Spark's write
+        batch = context.getLocalProperty(BATCH)
+        assert batch is not None  # Spark sets it
         self._write(self.outputs, int(batch), self._attempt)
 
     def _input(self, task: int, rows: Iterator[Row]) -> TaskInput:

@@ -93,6 +93,10 @@ TELLING: Mapping[str, Workload] = {
         [("a", 3, 0.125), ("a", 4, 1.0)],
         lateness_us=0,
     ),
+    "sums beyond 64 bits": _case(
+        'x = sum("a", 16, 16); y = stddev("a", 16, 16)',
+        [("a", at_ms, 2.0**60 if at_ms % 2 else 1.0) for at_ms in range(16)],
+    ),
     "a larger value later": _case(
         'x = max("a", 8, 8); y = min("a", 8, 8)',
         [("a", 1, 0.5), ("a", 2, 2.0)],

@@ -19,6 +19,7 @@ from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import PLACES, ledger
 from spark_impl.runtime.histories import numbers
 from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.stores import CHECKPOINT
 from spark_impl.runtime.systems import lose_commit
 from spark_impl.runtime.tables import DataFile, TableWriter, plan_of
 from tests.spark_impl.rooms_under_test import (
@@ -112,7 +113,7 @@ def life(
         run()
     land(history, LAST)
     run()
-    lose_commit(store)
+    lose_commit(store / CHECKPOINT)
     ROOMS[name].open(spark, history, store, sink=kept).flush()
     return Life(name, ROOMS[name], folder, kept, kept.calls[0])
 

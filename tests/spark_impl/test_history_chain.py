@@ -59,25 +59,6 @@ def test_a_file_that_was_rewritten_is_named(tmp_path: Path, at: int) -> None:
             require_chain(made, asked)
 
 
-def test_files_that_were_swapped_are_named(tmp_path: Path) -> None:
-    made = landed(tmp_path / "h", "one")
-    one, other = (Path(file_of(made, number).path) for number in (2, 3))
-    content = one.read_bytes()
-    one.write_bytes(other.read_bytes())
-    other.write_bytes(content)
-    with pytest.raises(InputProblem, match=r"/h has number 3 of a landing as 00000002\.parquet"):
-        require_chain(made, range(FILES))
-
-
-def test_a_file_of_another_history_is_named(tmp_path: Path) -> None:
-    made, foreign = landed(tmp_path / "h", "one"), landed(tmp_path / "f", "two")
-    require_chain(made, range(FILES))
-    file_of(made, 5).remove()
-    file_of(made, 5).write_bytes(file_of(foreign, 5).read_bytes())
-    with pytest.raises(InputProblem, match=r"/h has a file of another history, two: 00000005\.par"):
-        require_chain(made, range(5, 6))
-
-
 @pytest.mark.parametrize("at", range(1, FILES))
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, at: int) -> None:
     made = landed(tmp_path / "h", "one")
@@ -85,15 +66,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, at: int) -> None:
     sentence = rf"/h/{at:08d}\.parquet is missing, but {at - 1:08d}\.parquet is there"
     with pytest.raises(InputProblem, match=sentence):
         require_chain(made, range(at, at + 1))
-
-
-def test_a_file_of_no_landing_is_named(tmp_path: Path) -> None:
-    made = landed(tmp_path / "h", "one")
-    for number in (FILES, 3):
-        histories.write_parquet(pa.table({"seq": [31]}), file_of(made, number))
-        sentence = rf"/h has a file that its landing has not written: {number:08d}\.parquet"
-        with pytest.raises(InputProblem, match=sentence):
-            require_chain(made, range(number, number + 1))
 
 
 @pytest.mark.parametrize("noted", [FILES - 3, FILES - 2, None])

@@ -13,11 +13,9 @@ from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import Late, Rejected, Result
 from spark_impl import slack, watermark
 from spark_impl.runtime.histories import COLUMNS
-from spark_impl.runtime.storage import InputProblem
 from spark_impl.script import compile_plan
 from spark_impl.script.admission import Arrivals
 from spark_impl.script.kernel import Given, State, advance
-from spark_impl.script.router import Router
 from spark_impl.slack.query import SLACK
 from spark_impl.slack.rule import Memory
 from spark_impl.windows import kernel
@@ -63,30 +61,6 @@ def test_state_holds_nothing_that_is_over() -> None:
             sizes.add((len(state.logs[0].tuples.ts), len(state.slices[0].starts)))
             assert found.results[1].values.tolist() == [40.0] * 5
     assert sizes == {(21, 2)}
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "sentence"),
-    [
-        ("event_time_us", -1, "event_time_us of sensor 'A' is -1; it must be from 0 to below 2.61"),
-        ("source_id", None, "source_id of sensor 'A' is NULL in some row"),
-        ("arrival_us", None, "arrival_us of sensor 'A' is NULL in some row"),
-    ],
-)
-def test_impossible_arrivals_of_a_sensor_are_refused(
-    column: str, value: int | None, sentence: str
-) -> None:
-    config = ScriptConfig(
-        (Workflow("w", (Statement("s", Window("sum", Sensor("A"), 4, 2)),)),),
-        (("A", 1),),
-        lateness_us=2_000,
-        idle_after_us=9,
-    )
-    rows = _table([1, 2], key="A").to_pylist()
-    rows[1][column] = value
-    table = pa.Table.from_pylist(rows, schema=pa.schema(list(COLUMNS.items())))
-    with pytest.raises(InputProblem, match=f"^{sentence}$"):
-        Router(compile_plan(config)).asked(table)
 
 
 # ---------------------------------------------------------------------- extreme numbers
