@@ -13,7 +13,6 @@ from model.slack.requirement import WindowFacts, requirement_of
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Workload
 from model.vocabulary.slack import METHODS, SELF_SUFFICIENT_AGGREGATES
-from model.windows.variants import example
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
@@ -21,6 +20,7 @@ from sim.slack import simulate
 from spark_impl.slack import requirement
 from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.streams import cases, configs, timed_cases, workloads
+from straggler.strategies.telling_windows import OF_SLACK
 from straggler.strategies.troubled import in_all_regions
 
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
@@ -34,19 +34,9 @@ PATIENT = configs(controls=["fixed"]).map(
 """Queries that wait for everything."""
 
 
-ENOUGH = example(
-    "slack",
-    SlackConfig(10, 10, control="fixed", fixed_slack_us=100).to_json(),
-    (0, 12, 5, 40, 31, 200, 400),
-    (1.0, -2.0, 4.0, -8.0, 16.0, 32.0, 64.0),
-    (3, 5),
-)
-"""A slack that covers every delay; values are negative in some windows."""
-
-
 @promised(*put_to_the_test(CLAIMS), *TOLD_APART, examples=70)
 @telling(each.example for each in VARIANTS.values())
-@telling([ENOUGH])
+@telling(OF_SLACK)
 @given(case=cases() | (FROM_VALUES | PATIENT).flatmap(workloads))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
     Agreement("slack", reached).of_operator(case)
