@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.slack.claims import CLAIMS
@@ -25,16 +26,13 @@ from straggler.strategies.troubled import in_all_regions
 
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
 """Queries that guess judgements ahead, and whose requirements depend on values."""
-
-TOLD_APART = ("judged windows with a negative value",)
-
 PATIENT = configs(controls=["fixed"]).map(
     lambda config: replace(config, fixed_slack_us=1_000 * config.size_us, max_slack_us=None)
 )
 """Queries that wait for everything."""
 
 
-@promised(*put_to_the_test(CLAIMS), *TOLD_APART, examples=70)
+@promised(*put_to_the_test(CLAIMS), "judged windows with a negative value", examples=70)
 @telling(each.example for each in VARIANTS.values())
 @telling(OF_SLACK)
 @given(case=cases() | (FROM_VALUES | PATIENT).flatmap(workloads))
@@ -69,9 +67,11 @@ REPEATED = st.lists(st.integers(1, 9) | st.sampled_from((-2, 1)), min_size=1, ma
 """Values that come again and again in a window."""
 SIZES = st.sampled_from((200, 400, 2_000)) | st.integers(1, 300)
 VARIATIONS = st.sampled_from((0.0, 0.01, 0.25, 1.0))
+NO_MEAN = {"control": "pd", "eps": 0.1, "delta": 0.05, "q": 0.5}, 200, (-2, 2), inf
 
 
 @promised(*map("-".join, KINDS), examples=12)
+@example(draws=[NO_MEAN] * len(KINDS))
 @given(draws=st.tuples(*[st.tuples(SETTINGS, SIZES, REPEATED, VARIATIONS) for _ in KINDS]))
 def test_spark_requires_what_the_model_requires(reached: Reached, draws: Sequence[Any]) -> None:
     """A requirement that is always everything would hide which rule computes it."""
