@@ -11,15 +11,17 @@ ENOUGH = example(
     (3, 5),
 )
 """A slack that covers every delay; values are negative in some windows."""
-PARTLY = example(
-    "slack",
-    SlackConfig(100, 100, aggregate="avg", eps=0.2, delta=0.2).to_json(),
-    range(7),
-    (2.0, 1.0, 2.0, 3.0, 2.0, 2.0, 1.0),
-    (3,),
-)
-"""An average that needs four of seven tuples, and another number if a moment is off by one."""
-OF_SLACK = [ENOUGH, PARTLY]
+PARTLY = [
+    example(
+        "slack", {"size_us": 100, "slide_us": 100, **settings}, range(len(values)), values, (3,)
+    )
+    for values, settings in (
+        ((2.0, 1.0, 2.0, 3.0, 2.0, 2.0, 1.0), {"aggregate": "avg", "eps": 0.2, "delta": 0.2}),
+        ((4.0, 3.0, 3.0, 2.0, 3.0, 2.0, 4.0, 1.0), {"aggregate": "sum", "eps": 0.5, "delta": 0.05}),
+    )
+]
+"""Windows that need four of seven and five of eight tuples, or more if a moment is off by one."""
+OF_SLACK = [ENOUGH, *PARTLY]
 PLAIN = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3}
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 SECOND_US = 1_000_000
