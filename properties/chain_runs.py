@@ -10,15 +10,13 @@ Rules of this file:
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.vocabulary import JoinConfig, Trace, Workload
@@ -41,32 +39,11 @@ from straggler.judging.trial import Trial
 from straggler.judging.trouble import Trouble, TroubledLinks, read_reports
 from straggler.rooms import find_room
 from straggler.strategies import queries
-from straggler.strategies.chain_workloads import inner_cuts, pack_together
+from straggler.strategies.chain_workloads import ChainPack, chain_of
 from straggler.strategies.connections import troubles_of
-from straggler.strategies.packs import ClusterPack
-from straggler.strategies.queries import LINK_US, Moves
+from straggler.strategies.queries import LINK_US
 
 ROOM = find_room("join")
-
-
-class ChainPack(NamedTuple):
-    """Clusters that share a chain, drawn decisions, and trouble on the chain's links."""
-
-    pack: ClusterPack
-    moves: Moves
-    faults: tuple[Fault, ...]
-
-    def __repr__(self) -> str:
-        """Return one line, because the plans would fill pages."""
-        return f"<{self.pack!r}, {self.moves}>"
-
-
-@st.composite
-def chain_packs(draw: st.DrawFn, drawn: st.SearchStrategy[ClusterPack]) -> ChainPack:
-    """Draw clusters for one chain, with decisions and trouble on the links between workers."""
-    pack = draw(drawn)
-    moves = queries.chain_moves(pack.configs[0])
-    return ChainPack(pack, draw(moves), draw(queries.chain_trouble()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +91,7 @@ class ChainSeen:
 def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSeen:
     """Simulate clusters, then run their chain in SimPy and, with at most ``kills``, on Spark."""
     runs = [run for _, run in simulate(given.pack).values()]
-    workloads = [run.workload for run in runs]
-    packed = pack_together([with_decisions(each, ()) for each in workloads])
-    workload = decide(packed, follow(workloads), given.moves)
+    workload = chain_of([run.workload for run in runs], given.moves)
     epochs = len(list(workload.batches()))
     workload = workload.with_(faults=choose_faults(workload.faults, epochs, kills))
     clusters = [case.plan.cluster for case in given.pack.cases]
@@ -133,37 +108,6 @@ def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSe
         found = planned, happened, came, sum(sent)
         followed = len(workload.config["decisions"]) - len(given.moves)
         return ChainSeen(workload, followed, simulated.result(), trace, killed, *found)
-
-
-def with_decisions(workload: Workload, decisions: Iterable[Decision]) -> Workload:
-    """Return the workload of a chain with other decisions."""
-    config = replace(JoinConfig.from_json(workload.config), decisions=tuple(decisions))
-    return workload.with_(config=config.to_json())
-
-
-def follow(workloads: Sequence[Workload]) -> Iterator[Decision]:
-    """Yield the decisions of chains that followed their load, in epochs of the joined chain.
-
-    The decision of a chain for its flush is in force when the next chain begins.
-    """
-    firsts = accumulate((len(inner_cuts(each)) for each in workloads), initial=0)
-    for first, workload in zip(firsts, workloads, strict=False):
-        last = len(inner_cuts(workload))
-        for each in JoinConfig.from_json(workload.config).decisions:
-            yield each._replace(epoch=first + min(each.epoch, last + 1))
-
-
-def decide(workload: Workload, followed: Iterable[Decision], moves: Moves) -> Workload:
-    """Return a workload with the decisions that followed the load, and moves spread evenly.
-
-    In the epoch of a move the chain does not follow its load.
-    """
-    epochs = len(list(workload.batches()))
-    taken = {each.epoch: each for each in followed}
-    for number, move in enumerate(moves, 1):
-        epoch = epochs * number // (len(moves) + 1)
-        taken[epoch] = Decision(epoch, *move)
-    return with_decisions(workload, [taken[epoch] for epoch in sorted(taken)])
 
 
 def _simulate(workload: Workload, cluster: Cluster, faults: Sequence[Fault]) -> Trace:

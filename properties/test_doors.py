@@ -18,8 +18,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import given
 
 from properties.oracles import cells as oracle
 from properties.oracles.cells import same
@@ -34,17 +33,7 @@ from spark_impl.runtime.storage import locate
 from straggler.errors import UsageError
 from straggler.inputs.columns import Columns
 from straggler.inputs.tables import read_table
-from straggler.strategies.cells import (
-    CONTROLS,
-    ISO,
-    NO_UTF8,
-    UNITS,
-    Column,
-    nested,
-    number_columns,
-    text_columns,
-    time_columns,
-)
+from straggler.strategies.cells import CONTROLS, ISO, NO_UTF8, UNITS, Column, Drawn, tables
 
 BATCH, FIRST, READ = 7, 1 << 40, 1 << 33
 """Number of a micro-batch, of its first arrival, and of the rows that were read before it."""
@@ -57,7 +46,6 @@ WANTED = {"event_time_us": cells.TIMES, "value": cells.NUMBERS, "key": cells.KEY
     "source_id": cells.IDENTITIES
 }
 """Kinds of cells by column of a history, in the order in which they are checked."""
-Drawn = Mapping[str, Column]
 
 
 class Row(NamedTuple):
@@ -80,22 +68,6 @@ class Row(NamedTuple):
     def lands(self) -> bool:
         """Whether the row becomes an arrival."""
         return self.faults in ((), ("value",))
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> list[Drawn]:
-    """Draw tables with columns of all types; where times are text, also all other columns are."""
-    assume(draw(st.integers(0, 7)))  # Hypothesis tries the simplest example first.
-    strategies = time_columns(), number_columns(), text_columns(True), text_columns(False)
-    columns = [[draw(each) for each in of_name] for of_name in strategies]
-    most = max(map(len, columns))
-    in_turn = zip(*(islice(cycle(each), most) for each in columns), strict=True)
-    texts = [[each for each in of_name if each.kind == pa.string()] for of_name in columns]
-    as_text = [(at, *(each[-1] for each in texts[1:])) for at in texts[0]]
-    more = draw(nested())
-    return [
-        dict(zip([*WANTED, "more"], [*each, more], strict=True)) for each in [*in_turn, *as_text]
-    ]
 
 
 def rows_of(drawn: Drawn, limit_us: int | None = None) -> list[Row]:

@@ -201,6 +201,7 @@ def test_json_is_taken_whole_or_refused(data: Any, lone: str) -> None:
     for wrong in (json.dumps({**row, "b": [lone]}), json.dumps({lone: row})):
         with pytest.raises(ValueError, match="surrogate without the other"):
             parse_object(wrong)
-    for wrong in (json.dumps([row]), "", " ", "{", "{} {}", "[" * 10**5):
-        with pytest.raises(ValueError, match=r"is no JSON object|is empty|nested too deep"):
+    said = {"": "is empty", " ": "is empty", "[" * 10**5: "nested too deep"}
+    for wrong in (*said, json.dumps([row]), "{", "{} {}"):
+        with pytest.raises(ValueError, match=said.get(wrong, "is no JSON object")):
             parse_object(wrong)

@@ -28,7 +28,7 @@ from model.vocabulary.grouping import Heavy
 from model.vocabulary.script.config import Result
 from model.vocabulary.windows import Correction, Final, Late, Rejected
 from properties import accounts, dirty_rows, handing_in
-from properties.chain_runs import CARRIED, ChainPack, chain_packs, count_chain, run_chain_pack
+from properties.chain_runs import CARRIED, count_chain, run_chain_pack
 from properties.oracles import exchange
 from properties.oracles.coverage import first_answers, list_low_coverage
 from properties.oracles.promises import tuples_of, unbalanced, wrong_joins, wrong_routes
@@ -55,6 +55,7 @@ from properties.reached_cases import (
 )
 from spark_impl.grouping import run_in_process
 from straggler.strategies import families, queries
+from straggler.strategies.chain_workloads import ChainPack, chain_packs
 from straggler.strategies.packs import ClusterPack, join_packs
 
 COVERAGE = (

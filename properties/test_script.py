@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 from model.script.claims import CLAIMS
 from model.script.variants import CLOSE_CALLS, VARIANTS
 from model.vocabulary import ScriptConfig, Workload
+from model.vocabulary.script.plan import compile_plan
 from properties.agreement import Agreement, put_to_the_test, telling
+from properties.oracles.placement import Script
 from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
 from sim.script import simulate
@@ -18,7 +21,7 @@ from straggler.judging.plan_counterexamples import TimedCase
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import parse
 from straggler.strategies.script import SENSORS, cases, timed_cases
-from straggler.strategies.telling_scripts import TELLING
+from straggler.strategies.telling_scripts import TELLING, draw_shares, script_of
 from straggler.strategies.troubled import in_crowded
 
 
@@ -56,3 +59,13 @@ def test_a_timed_run_is_a_run_of_the_model(
         # With the placement of docs/script.md, which the model has.
         planned = replace(plan, tuning=ScriptTuning())
         Agreement("script", reached).of_run(simulate(planned, config, seed))
+
+
+@promised("whole", "large ones split", "by hash")
+def test_sensors_are_sent_where_the_page_says(reached: Reached, seed: int) -> None:
+    draws = Random(seed)
+    for _ in range(300):
+        drawn = Script(*draw_shares(draws))
+        plan = compile_plan(script_of(*drawn))
+        assert plan.hosts == drawn.hosts(), drawn
+        reached.add({plan.placement.way: 1})

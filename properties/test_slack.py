@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.slack.claims import CLAIMS
@@ -13,7 +14,6 @@ from model.slack.requirement import WindowFacts, requirement_of
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Workload
 from model.vocabulary.slack import METHODS, SELF_SUFFICIENT_AGGREGATES
-from model.windows.variants import example
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
@@ -21,32 +21,20 @@ from sim.slack import simulate
 from spark_impl.slack import requirement
 from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.streams import cases, configs, timed_cases, workloads
+from straggler.strategies.telling_windows import OF_SLACK
 from straggler.strategies.troubled import in_all_regions
 
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)
 """Queries that guess judgements ahead, and whose requirements depend on values."""
-
-TOLD_APART = ("judged windows with a negative value",)
-
 PATIENT = configs(controls=["fixed"]).map(
     lambda config: replace(config, fixed_slack_us=1_000 * config.size_us, max_slack_us=None)
 )
 """Queries that wait for everything."""
 
 
-ENOUGH = example(
-    "slack",
-    SlackConfig(10, 10, control="fixed", fixed_slack_us=100).to_json(),
-    (0, 12, 5, 40, 31, 200, 400),
-    (1.0, -2.0, 4.0, -8.0, 16.0, 32.0, 64.0),
-    (3, 5),
-)
-"""A slack that covers every delay; values are negative in some windows."""
-
-
-@promised(*put_to_the_test(CLAIMS), *TOLD_APART, examples=70)
+@promised(*put_to_the_test(CLAIMS), "judged windows with a negative value", examples=70)
 @telling(each.example for each in VARIANTS.values())
-@telling([ENOUGH])
+@telling(OF_SLACK)
 @given(case=cases() | (FROM_VALUES | PATIENT).flatmap(workloads))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
     Agreement("slack", reached).of_operator(case)
@@ -79,9 +67,11 @@ REPEATED = st.lists(st.integers(1, 9) | st.sampled_from((-2, 1)), min_size=1, ma
 """Values that come again and again in a window."""
 SIZES = st.sampled_from((200, 400, 2_000)) | st.integers(1, 300)
 VARIATIONS = st.sampled_from((0.0, 0.01, 0.25, 1.0))
+NO_MEAN = {"control": "pd", "eps": 0.1, "delta": 0.05, "q": 0.5}, 200, (-2, 2), inf
 
 
 @promised(*map("-".join, KINDS), examples=12)
+@example(draws=[NO_MEAN] * len(KINDS))
 @given(draws=st.tuples(*[st.tuples(SETTINGS, SIZES, REPEATED, VARIATIONS) for _ in KINDS]))
 def test_spark_requires_what_the_model_requires(reached: Reached, draws: Sequence[Any]) -> None:
     """A requirement that is always everything would hide which rule computes it."""

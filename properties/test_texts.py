@@ -34,6 +34,13 @@ from spark_impl.runtime.failures import last_error, wait_for
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, locate
 from straggler.strategies import collect, workloads
+from straggler.strategies.declared_settings import (
+    ANSWERS,
+    APPLIED,
+    DECLARED,
+    answers_of,
+    declared_by,
+)
 from straggler.strategies.telling_inputs import NEAREST_INPUTS, OPENED
 from straggler.strategies.telling_settings import BUILT, NEAREST, edges_of
 from straggler.strategies.traces import TEXTS
@@ -88,8 +95,10 @@ def test_a_duration_is_the_sum_of_its_parts(
 def test_a_timedelta_is_its_number_of_microseconds(time: timedelta) -> None:
     us = duration_us("size", time)
     assert us == time // timedelta(microseconds=1) == parse_duration_us(write_duration(us))
-    number, unit = re.fullmatch(r"(.*?)([a-z]+)", write_short(us)).groups()  # type: ignore[union-attr]
-    assert abs(Fraction(number.replace(",", "")) * UNITS_US[unit] - us) <= abs(us) / 100
+    unit = next((each for each in ("d", "h", "min", "s", "ms") if abs(us) >= UNITS_US[each]), "us")
+    number = us / UNITS_US[unit]
+    places = 2 - (abs(number) >= 10) - (abs(number) >= 100)
+    assert write_short(us) == f"{number:,.{places}f}{unit}"
     one_more = pd.Timedelta(days=1) + pd.Timedelta(time.microseconds % 999 + 1, "ns")
     for wrong in (one_more, time.days, None, MOST + timedelta(1)):
         with pytest.raises(ValueError, match="size is "):
@@ -126,6 +135,13 @@ def test_a_setting_ends_where_it_says(config: type) -> None:
         if each.kind is not str or each.choices:
             with pytest.raises(ValueError, match=f"^{name} is 'x'; it must be "):
                 each.read("x")
+
+
+def test_settings_and_answers_are_those_of_the_pages() -> None:
+    assert {each.__name__: declared_by(each) for each in (*_KINDS, LoadRules)} == DECLARED
+    assert {room: answers_of(room) for room in CONFIGS} == ANSWERS
+    for what, given_settings, name, due in APPLIED:
+        assert getattr(BUILT[what](given_settings), name) == due, (what, given_settings, name)
 
 
 @pytest.mark.parametrize(("what", "good", "bad", "said"), [*NEAREST, *NEAREST_INPUTS])

@@ -115,8 +115,8 @@ class Table:
         return _speeds(self.times_us)
 
     def share(self, key: str) -> float:
-        """Return p_k of a heavy key, else 0."""
-        return self.heavy[key].counted / self.tuples if key in self.heavy else 0.0
+        """Return p_k of a heavy key."""
+        return self.heavy[key].counted / self.tuples
 
     def candidates(self, key: str) -> tuple[int, ...]:
         """Return C(k), with the instance that is preferred among equals first."""

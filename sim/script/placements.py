@@ -28,7 +28,7 @@ def _plan(graph: Graph, config: ScriptConfig) -> Placement:
 
 
 def _whole(graph: Graph, config: ScriptConfig) -> Placement:
-    return place_whole(graph, config.workers)
+    return place_whole(graph, config.workers, is_charged=True)
 
 
 def _literal(graph: Graph, config: ScriptConfig) -> Placement:

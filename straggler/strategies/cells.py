@@ -5,14 +5,16 @@ its unit, numbers about 2^53 and 2^63, numbers that are not finite, missing cell
 characters beyond ASCII, control characters, blanks and exponents. The other cells are drawn.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from itertools import cycle, islice
 from math import inf, nan, nextafter
 from typing import NamedTuple
 
 import pyarrow as pa
+from hypothesis import assume
 from hypothesis import strategies as st
 
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
@@ -221,3 +223,23 @@ def _column(
     drawn: st.SearchStrategy[object],
 ) -> Column:
     return Column(kind, unit, [None, *edges, *draw(st.lists(drawn, min_size=4, max_size=8))])
+
+
+NAMES = ("event_time_us", "value", "key", "source_id", "more")
+"""Columns of a table: of times, numbers, texts and identities, and of anything."""
+Drawn = Mapping[str, Column]
+"""Columns of a table by their names."""
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[Drawn]:
+    """Draw tables with columns of all types; where times are text, also all other columns are."""
+    assume(draw(st.integers(0, 7)))  # Hypothesis tries the simplest example first.
+    strategies = time_columns(), number_columns(), text_columns(True), text_columns(False)
+    columns = [[draw(each) for each in of_name] for of_name in strategies]
+    most = max(map(len, columns))
+    in_turn = zip(*(islice(cycle(each), most) for each in columns), strict=True)
+    texts = [[each for each in of_name if each.kind == pa.string()] for of_name in columns]
+    as_text = [(at, *(each[-1] for each in texts[1:])) for at in texts[0]]
+    more = draw(nested())
+    return [dict(zip(NAMES, [*each, more], strict=True)) for each in [*in_turn, *as_text]]

@@ -6,14 +6,42 @@ are further apart than the window and any lateness, so no tuple of one matches a
 and no watermark of one makes a tuple of the next late.
 """
 
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+from hypothesis import strategies as st
 
 from model.vocabulary import Event, Fault, JoinConfig, Workload
+from model.vocabulary.join import Decision
+from sim.kernel.faults import Fault as Trouble
+from straggler.strategies.packs import ClusterPack
+from straggler.strategies.queries import Moves, chain_moves, chain_trouble
 
 GAP_US = 1_000_000
 IDS_A_CASE = 1 << 40
 """Identities of workload ``n`` of :func:`pack_together` start at ``n`` times this."""
+
+
+class ChainPack(NamedTuple):
+    """Clusters that share a chain, drawn decisions, and trouble on the chain's links."""
+
+    pack: ClusterPack
+    moves: Moves
+    faults: tuple[Trouble, ...]
+
+    def __repr__(self) -> str:
+        """Return one line, because the plans would fill pages."""
+        return f"<{self.pack!r}, {self.moves}>"
+
+
+@st.composite
+def chain_packs(draw: st.DrawFn, drawn: st.SearchStrategy[ClusterPack]) -> ChainPack:
+    """Draw clusters for one chain, with decisions and trouble on the links between workers."""
+    pack = draw(drawn)
+    moves = chain_moves(pack.configs[0])
+    return ChainPack(pack, draw(moves), draw(chain_trouble()))
 
 
 def pack_together(workloads: Sequence[Workload]) -> Workload:
@@ -53,3 +81,40 @@ def move(event: Event, ids: int, first: int, shift_us: int) -> Event:
         event_time_us=event.event_time_us + shift_us,
         arrival_us=event.arrival_us + shift_us,
     )
+
+
+def chain_of(workloads: Sequence[Workload], moves: Moves) -> Workload:
+    """Return one workload with the arrivals of all, their decisions by load, and moves."""
+    packed = pack_together([_with_decisions(each, ()) for each in workloads])
+    return _decide(packed, _follow(workloads), moves)
+
+
+def _with_decisions(workload: Workload, decisions: Iterable[Decision]) -> Workload:
+    """Return the workload of a chain with other decisions."""
+    config = replace(JoinConfig.from_json(workload.config), decisions=tuple(decisions))
+    return workload.with_(config=config.to_json())
+
+
+def _follow(workloads: Sequence[Workload]) -> Iterator[Decision]:
+    """Yield the decisions of chains that followed their load, in epochs of the joined chain.
+
+    The decision of a chain for its flush is in force when the next chain begins.
+    """
+    firsts = accumulate((len(inner_cuts(each)) for each in workloads), initial=0)
+    for first, workload in zip(firsts, workloads, strict=False):
+        last = len(inner_cuts(workload))
+        for each in JoinConfig.from_json(workload.config).decisions:
+            yield each._replace(epoch=first + min(each.epoch, last + 1))
+
+
+def _decide(workload: Workload, followed: Iterable[Decision], moves: Moves) -> Workload:
+    """Return a workload with the decisions that followed the load, and moves spread evenly.
+
+    In the epoch of a move the chain does not follow its load.
+    """
+    epochs = len(list(workload.batches()))
+    taken = {each.epoch: each for each in followed}
+    for number, moved in enumerate(moves, 1):
+        epoch = epochs * number // (len(moves) + 1)
+        taken[epoch] = Decision(epoch, *moved)
+    return _with_decisions(workload, [taken[epoch] for epoch in sorted(taken)])

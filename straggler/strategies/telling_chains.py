@@ -22,8 +22,8 @@ def _case(config: JoinConfig, *epochs: Iterable[Sent]) -> Workload:
 
 
 def _value(seq: int) -> float:
-    """Return the value of an arrival; one of each case is not finite, and is refused."""
-    return inf if seq == 7 else float(seq)
+    """Return the value of an arrival; some of each case are not finite, and are refused."""
+    return inf if seq % 17 == 7 else float(seq)
 
 
 def _both(first: int, last: int) -> list[Sent]:
@@ -62,7 +62,7 @@ TELLING: Mapping[str, Workload] = {
     "a stream that falls silent and comes back behind the other one": _case(
         JoinConfig(8 * UNIT_US, (("all", And()),), lateness_us=0, idle_after_us=4 * UNIT_US),
         _both(0, 12),
-        [("R", time) for time in range(12, 24)],
+        [*[("R", time) for time in range(12, 24)], ("S", 24)],  # which is refused: no sign of life
         [("R", time) for time in range(24, 36)],
         [*[("S", time) for time in (13, 15, 17)], *_both(36, 44)],
         _both(44, 50),

@@ -4,10 +4,21 @@ Each has sensors ``a``, ``b`` and ``c``; times are in milliseconds, a list is a 
 """
 
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Any
 
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US
+from model.vocabulary.script.slices import HOUR_MS
+from model.vocabulary.script.tree import (
+    Arithmetic,
+    Name,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+)
 from straggler.rooms.script.language import parse
 
 SECOND = 3_600
@@ -129,3 +140,45 @@ TELLING: Mapping[str, Workload] = {
         'x = max("a", 1, 1)', [("a", 0, 1.0)], beside='x = max("b", 1, 1)'
     ),
 }
+
+WindowRates = Sequence[tuple[frozenset[str], int]]
+"""Sensors of windows, each with the results of the window in an hour."""
+Pairs = Sequence[tuple[int, int]]
+"""Positions of two windows that an operation reads."""
+Shares = tuple[WindowRates, Pairs, Mapping[str, int], int, int]
+"""Windows and operations of a script, tuples an hour of its sensors, workers and cap."""
+
+
+def draw_shares(random: Random) -> Shares:
+    """Draw windows over neighbouring sensors, which do not fit into a worker as a whole."""
+    names = "abcdefghij"
+    read = dict[frozenset[str], int]()
+    for _ in range(random.randint(4, 9)):
+        first = random.randrange(len(names))
+        own = frozenset(names[first : first + random.choice((1, 2, 2, 3))])
+        read[own] = random.choice((1, 2, 5))
+    pairs = [(n, m) for m in range(len(read)) for n in range(m)]
+    pairs = random.sample(pairs, min(len(pairs), random.choice((0, 0, 0, 1, 2))))
+    rates = {name: random.choice((1, 2, 3, 4, 6)) for name in names}
+    return (
+        [*read.items()],
+        pairs,
+        rates,
+        random.choice((1, 2, 2, 3, 4)),
+        random.choice((100, 100, 125, 150)),
+    )
+
+
+def script_of(
+    windows: WindowRates, pairs: Pairs, rates: Mapping[str, int], workers: int, percent: int
+) -> ScriptConfig:
+    """Return the script of drawn windows and operations."""
+    statements = []
+    for number, (sensors, per_hour) in enumerate(windows):
+        source, every_ms = Union(tuple(map(Sensor, sorted(sensors)))), HOUR_MS // per_hour
+        statements.append(Statement(f"x{number}", Window("avg", source, every_ms, every_ms)))
+    for number, pair in enumerate(pairs):
+        left, right = (Name(f"x{each}") for each in pair)
+        statements.append(Statement(f"y{number}", Arithmetic("-", left, right)))
+    flow = Workflow("w", tuple(statements))
+    return ScriptConfig((flow,), tuple(rates.items()), workers=workers, cap_percent=percent)

@@ -1,6 +1,7 @@
 """Settings, workloads and headers that just fit, the nearest that do not, and the reason."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import inf, nan, nextafter
 from typing import Any
 
@@ -12,7 +13,7 @@ from model.vocabulary import (
     WatermarkConfig,
     Workload,
 )
-from model.vocabulary.join import Band, predicate_from_json
+from model.vocabulary.join import And, Band, predicate_from_json
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.script.tree import expression_from_json
 from model.vocabulary.settings import Setting, read_settings, settings_of
@@ -62,6 +63,7 @@ WINDOWS, A = {"size_us": 10, "slide_us": 10}, ["sensor", "a"]
 SCALED = {"watermark": "scaled", "cluster": 3}
 LONG_US = (1 << 63) // 6
 """Longest time for a cluster of 3."""
+SCRIPT = ScriptConfig.from_json({"workflows": [["w", ["x", A]]], "sensors": [["a", 1]]})
 EMPTY = Workload("join", (), {}).to_json()
 
 
@@ -79,6 +81,9 @@ BUILT: Mapping[str, Callable[[Any], object]] = {
     "script": lambda own: ScriptConfig.from_json(
         {"workflows": [["w", ["x", A]]], "sensors": [["a", 1]], **own}
     ),
+    "sensors": lambda pairs: replace(SCRIPT, sensors=pairs),
+    "times": lambda pairs: GroupingConfig(2, times_us=pairs),
+    "and": And,
     "tree": expression_from_json,
     "workload": lambda own: Workload.from_json({**EMPTY, **own}),
     "header": lambda line: TraceReader(()).feed(line),
@@ -90,6 +95,13 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("slack", {"method": "rigorous"}, {"method": "rigorous", "aggregate": "max"}, "is for sum and"),
     ("slack", {"aggregate": "max", "lambda_thr": 1}, {"aggregate": "max"}, "needs lambda_thr"),
     ("slack", {"aggregate": "min", "control": "max"}, {"aggregate": "min"}, "needs lambda_thr"),
+    (
+        "slack",
+        {"max_future_us": None, "sampling": "exchangeable", "cv": None},
+        {"sampling": "any"},
+        "unknown setting 'sampling'",
+    ),
+    ("watermark", {"max_future_us": None}, {"max_future_us": 1}, "unknown setting 'max_future_us'"),
     ("watermark", {"max_wait_us": LONG_US, "k": 3}, {"max_wait_us": LONG_US + 1, "k": 3}, "2^63"),
     ("watermark", {"insert_every_us": 1, "upstreams": 1}, {"insert_every_us": 1}, "it must be 0"),
     ("watermark", {"idle_after_us": 1, "upstreams": 1}, {"idle_after_us": 1}, "it must be None"),
@@ -137,6 +149,8 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("predicate", ["band", "value", 0], ["band", "value", -1], "a finite number, at least 0"),
     ("predicate", ["apart", "value", 1], ["apart", "key", 1], "keys have no distance"),
     ("predicate", ["ineq", "key", "<", "key"], ["ineq", "key", "<", "value"], "same type"),
+    ("predicate", ["ineq", "key", "<", "key"], ["ineq", "id", "<", "id"], "left is 'id'"),
+    ("predicate", ["ineq", "key", "<", "key"], ["ineq", "key", "=", "key"], "op is '='"),
     ("predicate", ["and", ["equi", "key"]], ["and", ["equi"]], "is not a predicate"),
     ("script", {"sensors": [["a", 3_600_000_000]]}, {"sensors": [["a", 3_600_000_001]]}, "from 1"),
     ("script", {}, {"sensors": [["a", 0]]}, "an integer from 1"),
@@ -152,6 +166,18 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("script", {}, {"sensors": [["a'", 1], ['a"', 1]]}, "text without quotes"),
     ("script", {}, {"sensors": [["a", 1], ["x", 1]]}, "'x' is the name of a sensor"),
     ("script", {}, {"sensors": [["b", 1]]}, "there is no sensor and no earlier name 'a'"),
+    ("sensors", (("a", 1),), (("a",),), "a sensor and its tuples in an hour"),
+    ("sensors", (("a", 1),), ((1, 1),), "a sensor and its tuples in an hour"),
+    ("sensors", (("a", 1),), (["a", 1],), "a sensor and its tuples in an hour"),
+    ("sensors", (("a", 1),), (("a", 1.0),), "an integer from 1"),
+    ("times", ((0, (1, 1)),), ((0,),), "a micro-batch and its times"),
+    ("times", ((0, (1, 1)),), ((0.0, (1, 1)),), "a micro-batch and its times"),
+    ("times", ((0, (1, 1)),), ([0, (1, 1)],), "a micro-batch and its times"),
+    ("times", ((0, (1, 1)),), ((0, [1, 1]),), "one number for each of the 2"),
+    ("times", ((0, (1, 1)),), ((0, (1, 1.0)),), "made of integers"),
+    ("grouping", {"latency_us": [0, 0]}, {"latency_us": [0, -1]}, "at least 0"),
+    ("and", (And(),), [And()], "a tuple of predicates"),
+    ("and", (And(),), (3,), "a predicate"),
     ("tree", ["number", 0], ["number", -1], "finite and at least 0"),
     ("tree", ["window", "max", A, 1, 1], ["window", "max", A, 0, 1], "milliseconds from 1 to"),
     ("tree", ["window", "max", A, 10_000, 1], ["window", "max", A, 10_001, 1], "length/10000 at"),

@@ -157,7 +157,7 @@ def _empty_workers(graph: Graph, workers: int) -> _Workers:
     return _Workers(graph, [set() for _ in range(workers)])
 
 
-def place_whole(graph: Graph, workers: int, *, is_charged: bool = True) -> Placement:
+def place_whole(graph: Graph, workers: int, *, is_charged: bool) -> Placement:
     """Place the largest component first, each on the worker with the least load (LPT).
 
     ``is_charged`` says whether a component adds its load to the worker that gets it.
@@ -244,9 +244,7 @@ def load_cap(graph: Graph, workers: int, cap_percent: int) -> Fraction:
     return Fraction(load_of(graph, asked) * cap_percent, 100 * workers)
 
 
-def candidates(
-    graph: Graph, workers: int, cap: Fraction, *, is_charged: bool = True
-) -> list[Placement]:
+def candidates(graph: Graph, workers: int, cap: Fraction, *, is_charged: bool) -> list[Placement]:
     """Return the placements to choose from; split ones only if whole components exceed the cap."""
     whole = place_whole(graph, workers, is_charged=is_charged)
     if max(whole.loads) <= cap:
