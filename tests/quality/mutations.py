@@ -51,6 +51,10 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "model/grouping/balance.py",
         "model/join/replay.py",
         "model/windows/course.py",
+        # workloads in, traces out: comparisons alone call them
+        "spark_impl/*/system.py",
+        "spark_impl/runtime/systems.py",
+        "spark_impl/join/in_process.py",
     ),
     RUNS: ("sim/*",),
     ANSWERS: ("*",),
