@@ -8,13 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 from straggler.jobs.api import judge_job
 from straggler.jobs.plans import remarks
 from tests.house.repository import ROOT
-from tests.jobs.gallery import BROKEN, GALLERY, HOLDS, Entry
+from tests.jobs.gallery import BROKEN, GALLERY, Entry
 from tests.jobs.guide import GUIDE
 from tests.jobs.variations import VARIATIONS
 
 PAGE = (ROOT / "docs" / "job-gallery.md").read_text(encoding="utf-8")
 ROWS_MAX = 5
-STREAMS_AT_NIGHT = 300
 PROVED = {
     "minutes_with_a_late_watermark": [
         "windows never close: withWatermark comes after the aggregation, and not before it"
@@ -81,28 +80,6 @@ def test_a_job_of_the_gallery_or_of_sparks_guide_gets_its_verdict(
     assert str(report.outcome) == entry.verdict, f"{entry.reason}\n{report}"
     if entry.verdict == BROKEN and entry.name not in PROVED:
         assert any(f"has {n} rows" in "\n".join(report.table) for n in range(1, ROWS_MAX + 1))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", VARIATIONS)
-@pytest.mark.timeout(600)
-def test_a_variation_of_a_right_job_is_never_broken(spark: SparkSession, name: str) -> None:
-    entry = VARIATIONS[name]
-    report = judge_job(entry.job, spark, **entry.arguments, name=name)
-    assert str(report.outcome) != BROKEN, str(report)
-
-
-STATES = ("minutes", "visits", "deduplicated", "all_orders", "new_devices")
-"""A right job of each operator with state; all of them with hundreds of streams take two hours."""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", STATES)
-@pytest.mark.timeout(3600)
-def test_a_right_job_holds_on_hundreds_of_streams(spark: SparkSession, name: str) -> None:
-    entry = next(each for each in GALLERY if each.name == name)
-    report = judge_job(entry.job, spark, **entry.arguments, streams=STREAMS_AT_NIGHT)
-    assert str(report.outcome) == HOLDS, str(report)
 
 
 # ----------------------------------------------------------------------------------------- the page
