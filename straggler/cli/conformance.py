@@ -73,11 +73,9 @@ def run(args: Arguments) -> int:
     """Judge the engines, store and print the verdicts."""
     refuse_unwritable("--markdown", args.markdown)
     if args.stored and args.engines:
-        raise UsageError("--stored judges nothing, so that it takes no names of engines")
+        raise UsageError("--stored judges nothing, so it takes no names of engines")
     if args.stored and not (args.workloads is None and args.seed is None and not args.promise):
-        raise UsageError(
-            "--stored judges nothing, so that it takes no --workloads, --seed or --promise"
-        )
+        raise UsageError("--stored judges nothing, so it takes no --workloads, --seed or --promise")
     number = WORKLOADS if args.workloads is None else args.workloads
     seed = SEED if args.seed is None else args.seed
     names = engine_names(args.folder)

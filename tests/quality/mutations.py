@@ -1,8 +1,8 @@
 """Single mutations of a source file: one expression or statement, written otherwise.
 
 A mutation replaces the text of one node of the syntax tree, so everything else of a file stays as
-it was. Left alone are what only imports, and what nobody can see: texts, annotations, types of
-arguments in ``Callable[...]``, assertions, and ``strict=True``, the assertion of a ``zip``.
+it was. Imports are not mutated, nor is anything whose change no test could notice: texts,
+annotations, types of arguments in ``Callable[...]``, assertions, and ``strict=True`` of a ``zip``.
 """
 
 import ast
@@ -133,7 +133,7 @@ def mutations_of(root: Path, file: str) -> list[Mutation]:
     return list(found.values())
 
 
-def drawn(root: Path, seed: int, room: str = "") -> Iterator[Mutation]:
+def draw_mutations(root: Path, seed: int, room: str = "") -> Iterator[Mutation]:
     """Yield the mutations of all files in a drawn order: one of every file, then a second one.
 
     ``room`` leaves only files whose path contains it. Operators of a file take turns, so that the
