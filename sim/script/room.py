@@ -50,7 +50,7 @@ def _title(summary: Summary) -> str:
 
 PANELS = (
     Panel(
-        "Tuples of sensors that workers are sent",
+        "Tuples that are sent to workers",
         "a second",
         (
             PanelLine("tuples_hz", "all workers"),
@@ -59,7 +59,7 @@ PANELS = (
         ),
     ),
     Panel(
-        "Results that workers send each other",
+        "Results that are sent between workers",
         "a second",
         (PanelLine("results_hz", "all workers"),),
     ),

@@ -150,6 +150,19 @@ class Grouping:
             spark_checkpoint: another folder for Spark's own files.
             max_refused: limit of listed rows, at which the stream stops: below 1.0 a share of each
                 micro-batch, or a whole number of all rows so far; None sets no limit.
+
+        Examples:
+            >>> from pathlib import Path
+            >>> Path(folder, "in").mkdir()
+            >>> _ = Path(folder, "in", "1.csv").write_text("a\\nb\\na\\nc\\n")
+            >>> rows = spark.readStream.schema("key string").csv(f"{folder}/in")
+            >>> counts = {}
+            >>> def work(rows, batch):
+            ...     counts[batch.number] = rows.count()
+            >>> stream = Grouping(4, "tag").stream(rows, "key", f"{folder}/store", work)
+            >>> stream.run_available()
+            >>> counts
+            {0: 4}
         """
         columns, limits = Columns(key, seq, value), Limits(refused=max_refused)
         require_columns(rows, columns, is_stream=True)

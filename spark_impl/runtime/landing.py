@@ -143,6 +143,27 @@ class Landing(Runnable):
         max_future: longest time from arrival to event time, as for :func:`over`; another run may
             have another one, unless it has to finish a micro-batch whose file is there.
         max_refused: limit of refused rows, at which the landing stops, as for a query.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> Path(folder, "in").mkdir()
+        >>> text = "a,2026-03-01T08:00:01Z,5\\na,yesterday,6\\na,2026-03-01T08:00:04Z,seven\\n"
+        >>> _ = Path(folder, "in", "1.csv").write_text(text)
+        >>> stream = spark.readStream.schema("device string, at string, watts string")
+        >>> landing = Landing(
+        ...     stream.csv(f"{folder}/in"),
+        ...     f"{folder}/history",
+        ...     f"{folder}/checkpoint",
+        ...     event_time="at",
+        ...     value="watts",
+        ...     key="device",
+        ... )
+        >>> landing.run_available()
+        >>> [(row.seq, row.column, row.text) for row in landing.rejected().collect()]
+        [(None, 'at', 'yesterday'), (1, 'watts', 'seven')]
+        >>> rows = spark.read.parquet(f"{folder}/history").orderBy("seq")
+        >>> [(row.seq, row.key, row.value) for row in rows.collect()]
+        [(0, 'a', 5.0), (1, 'a', None)]
     """
 
     _last: LastFile | None = None
