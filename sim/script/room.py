@@ -54,8 +54,8 @@ PANELS = (
         "a second",
         (
             PanelLine("tuples_hz", "all workers"),
-            PanelLine("most_hz", "most"),
-            PanelLine("least_hz", "least"),
+            PanelLine("most_hz", "worker with most"),
+            PanelLine("least_hz", "worker with least"),
         ),
     ),
     Panel(

@@ -60,12 +60,7 @@ from spark_impl.runtime.histories import (
     read_footer,
     read_parquet,
 )
-from spark_impl.runtime.history_chain import (
-    note_landed,
-    note_of_next,
-    read_landed,
-    require_landed,
-)
+from spark_impl.runtime.history_chain import note_landed, note_of_next, read_landed, require_landed
 from spark_impl.runtime.landed_files import (
     BATCH,
     PLAN,
@@ -145,25 +140,17 @@ class Landing(Runnable):
         max_refused: limit of refused rows, at which the landing stops, as for a query.
 
     Examples:
-        >>> from pathlib import Path
-        >>> Path(folder, "in").mkdir()
-        >>> text = "a,2026-03-01T08:00:01Z,5\\na,yesterday,6\\na,2026-03-01T08:00:04Z,seven\\n"
-        >>> _ = Path(folder, "in", "1.csv").write_text(text)
-        >>> stream = spark.readStream.schema("device string, at string, watts string")
-        >>> landing = Landing(
-        ...     stream.csv(f"{folder}/in"),
-        ...     f"{folder}/history",
-        ...     f"{folder}/checkpoint",
-        ...     event_time="at",
-        ...     value="watts",
-        ...     key="device",
-        ... )
+        >>> names = "device string, at string, watts string"
+        >>> rows = [("a", "2026-03-01T08:00:01Z", "5"), ("a", "yesterday", "6")]
+        >>> spark.createDataFrame(rows, names).write.csv(f"{folder}/in")
+        >>> stream = spark.readStream.schema(names).csv(f"{folder}/in")
+        >>> places = f"{folder}/history", f"{folder}/checkpoint"
+        >>> landing = Landing(stream, *places, event_time="at", value="watts", key="device")
         >>> landing.run_available()
-        >>> [(row.seq, row.column, row.text) for row in landing.rejected().collect()]
-        [(None, 'at', 'yesterday'), (1, 'watts', 'seven')]
-        >>> rows = spark.read.parquet(f"{folder}/history").orderBy("seq")
-        >>> [(row.seq, row.key, row.value) for row in rows.collect()]
-        [(0, 'a', 5.0), (1, 'a', None)]
+        >>> [(row.column, row.text) for row in landing.rejected().collect()]
+        [('at', 'yesterday')]
+        >>> spark.read.parquet(f"{folder}/history").select("seq", "key", "value").collect()
+        [Row(seq=0, key='a', value=5.0)]
     """
 
     _last: LastFile | None = None
