@@ -119,7 +119,7 @@ def _describe(answer: CountedAnswer) -> str:
 
 
 def _lost(answers: Sequence[CountedAnswer]) -> set[int]:
-    """Return few rows whose loss explains the counts: first those that most answers lack."""
+    """Return few rows whose loss explains the counts: first those that most answers share."""
     short = [each for each in answers if each.counted < len(each.rows)]
     suspected = Counter(seq for each in short for seq in each.rows)
     lost: set[int] = set()

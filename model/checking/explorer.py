@@ -145,7 +145,7 @@ def claims_on_workloads(
 ) -> list[StateClaim[S]]:
     """Return the guards and claims of a machine whose every state is a whole workload.
 
-    ``judge`` runs and judges the workload of a state, and is called once for each, however
+    ``judge`` runs and judges the workload of a state. It is called once for each state, however
     many claims look at it. ``guards`` names the claims that must hold, each with its guard.
     """
     judge_once: Callable[[S], Judgement] = cache(judge)

@@ -103,7 +103,7 @@ def _load(cluster: ScriptCluster) -> Summary:
 
 
 def series_of(cluster: ScriptCluster) -> Series:
-    """Return the columns of a run, by name: a row a second, or longer ones in a long run.
+    """Return the columns of a run by name, with a row for each second, or fewer in a long run.
 
     ``tuples_hz``: tuples that came to workers, a tuple at two workers twice; ``most_hz`` and
     ``least_hz``: the same of the worker with the most and with the least; ``results_hz``: results
