@@ -30,7 +30,7 @@ WIDTH = 100
 
 HELP_ALL = "--help-all"
 LINE = "straggler.line"
-"""Name of the command line, as the user gave it, in the data of a context."""
+"""Key of the command line, as the user gave it, in the data of a context of click."""
 
 ALL = "all"
 """Name of all rooms together."""
@@ -210,7 +210,7 @@ def _help_all() -> Option:
 
 
 def sentence_of(error: click.ClickException) -> str:
-    """Return the sentence of a refusal that click has found."""
+    """Return the sentence that a refusal by click becomes."""
     match error:
         case click.NoSuchOption(ctx=ctx) if ctx is not None:
             return _describe_unknown(ctx, error.option_name)

@@ -29,9 +29,9 @@ examples:
   straggler conformance duckdb --promise pairs-once
   straggler conformance --stored --markdown docs/conformance.md
 
-What was judged is stored in results.json beside the adapter, case by case; --markdown writes a page
-of what is stored of all engines. The exit code is 0 if all engines could be judged, whatever they
-keep. If some could not, a sentence says why of each, the others are judged, and it is 2.
+Results are stored in results.json beside the adapter, case by case; --markdown writes a page with
+the stored results of all engines. The exit code is 0 if all engines could be judged, whatever the
+verdicts. If some could not, it is 2: a sentence says why for each, and the others are judged.
 """
 
 
