@@ -259,7 +259,7 @@ class ChecksArguments:
         except TypeError as error:
             words = ", ".join([*map(repr, given), *(f"{k}={v!r}" for k, v in named.items())])
             takes = ", ".join(defaults_of(cls))
-            msg = f"{cls.__name__}({words}) does not fit: {error}; it takes {takes}"
+            msg = f"{cls.__name__}({words}) does not fit; it takes {takes} ({error})"
             raise ValueError(msg) from error
         return super().__new__(cls)
 

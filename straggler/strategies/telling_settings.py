@@ -180,12 +180,7 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("of", WINDOWS, {**WINDOWS, "sizes": "1h"}, "unknown setting 'sizes'; known are"),
     ("read", {"eps": "0.5", "keyed": "no"}, {"epz": "0.5"}, "'epz'; did you mean 'eps'?"),
     ("read", {"aggregate": "avg"}, {"aggregate": "average"}, "did you mean 'avg'?"),
-    (
-        "band",
-        ["value", 0],
-        ["value"],
-        "Band('value') does not fit: missing a required argument: 'eps'",
-    ),
-    ("band", ["value", 0], ["value", 0, 0], "too many positional arguments; it takes"),
+    ("band", ["value", 0], ["value"], "Band('value') does not fit; it takes column, eps"),
+    ("band", ["value", 0], ["value", 0, 0], "it takes column, eps"),
 )
 """What is built, from what it can be built, and from what it cannot by a little, and why."""

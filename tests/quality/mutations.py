@@ -1,8 +1,8 @@
 """Single mutations of a source file: one expression or statement, written otherwise.
 
 A mutation replaces the text of one node of the syntax tree, so everything else of a file stays as
-it was. Imports are not mutated, nor is anything whose change no test could notice: texts,
-annotations, types of arguments in ``Callable[...]``, assertions, and ``strict=True`` of a ``zip``.
+it was. Left alone are what only imports, and what nobody can see: texts, annotations, types of
+arguments in ``Callable[...]``, assertions, and ``strict=True``, the assertion of a ``zip``.
 """
 
 import ast
