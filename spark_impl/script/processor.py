@@ -111,7 +111,7 @@ def blocks_of(router: Router, table: pa.Table) -> Iterator[tuple[int, int, bytes
 
     The first worker is told how many arrivals nobody asks for, which go to none.
     """
-    asked = router.needed(table)
+    asked = router.asked(table)
     for worker, block in router.blocks(asked).items():
         yield worker, ARRIVALS, block
     if unasked := table.num_rows - len(asked):

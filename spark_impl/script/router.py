@@ -41,7 +41,7 @@ class Router:
         """The columns of a history that are read."""
         return [name for name in COLUMNS if self._is_timed or name != "arrival_us"]
 
-    def needed(self, table: pa.Table) -> Records:
+    def asked(self, table: pa.Table) -> Records:
         """Return the arrivals that some worker needs; a missing value is NaN.
 
         Raise :class:`InputProblem` for an arrival whose number, identity or time is missing, or
@@ -63,11 +63,9 @@ class Router:
                 rows[name] = values[chosen]
         return rows
 
-    def blocks(self, needed: Records) -> dict[int, bytes]:
-        """Return the arrivals of :meth:`needed` for each worker, without workers that get none."""
-        found = {
-            worker: needed[hosted[needed["node"]]] for worker, hosted in enumerate(self._hosted)
-        }
+    def blocks(self, asked: Records) -> dict[int, bytes]:
+        """Return the arrivals of :meth:`asked` for each worker, without workers that get none."""
+        found = {worker: asked[hosted[asked["node"]]] for worker, hosted in enumerate(self._hosted)}
         return {worker: here.tobytes() for worker, here in found.items() if len(here)}
 
     def clock(self, table: pa.Table) -> bytes | None:

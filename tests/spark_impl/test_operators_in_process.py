@@ -86,7 +86,7 @@ def test_impossible_arrivals_of_a_sensor_are_refused(
     rows[1][column] = value
     table = pa.Table.from_pylist(rows, schema=pa.schema(list(COLUMNS.items())))
     with pytest.raises(InputProblem, match=f"^{sentence}$"):
-        Router(compile_plan(config)).needed(table)
+        Router(compile_plan(config)).asked(table)
 
 
 # ---------------------------------------------------------------------- extreme numbers

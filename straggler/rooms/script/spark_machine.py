@@ -63,7 +63,7 @@ class SparkMachine:
         events, self._events = self._events, []
         if not events:
             return ()
-        blocks = self._router.blocks(self._router.needed(arrivals_table(events)))
+        blocks = self._router.blocks(self._router.asked(arrivals_table(events)))
         return self._process(ARRIVALS, blocks[self._worker])
 
     def flush(self) -> Sequence[Finding]:
