@@ -73,7 +73,7 @@ def _wait(doors: Doors, read: Sequence[Row], first: int, counts: Counter[str]) -
         yield from _differ(f"the rows that {room} has not read", found, due)
         if not counted.balances or counted.pending != len(listed):
             yield f"{len(listed)} rows wait in room {room}: {counted}"
-        if room != "script":  # of which some sensors say nothing
+        if room != "script":  # some of its sensors send nothing
             yield from _clocks(room, told, listed, read[:first])
         counts["rows that a query had not read"] += len(unread)
         counts["rows that waited for answers"] += len(listed) - len(unread)
@@ -107,7 +107,7 @@ def _clocks(
 
 
 def _shorten(doors: Doors) -> Iterator[str]:
-    """Judge files left out, the end of the first file of a history, and whose a store is."""
+    """Judge which files are left out, the removal of a file, and whose store each room reads."""
     unread = [*doors.folder.glob("[RS]/_*.parquet"), *doors.folder.glob(f"[RS]/{BELOW}/*")]
     left_out = (Path(each.file) for each in doors.landing.left_out())
     yield from _differ("the files that are left out", left_out, unread)

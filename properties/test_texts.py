@@ -1,6 +1,6 @@
 """Durations, settings, addresses and errors are read as what their texts say, or refused.
 
-What is due is said with the standard library alone.
+Expected values are computed with the standard library alone.
 """
 
 import json
@@ -285,7 +285,7 @@ def test_the_last_error_is_the_one_that_counts(errors: list[tuple[str, str]]) ->
 
 
 class QueryError(Exception):
-    """The problem that a caller wants to get."""
+    """The class of errors that a caller asks for."""
 
 
 @given(ERRORS, st.sampled_from(["ends", "fails", "dies"]))

@@ -175,7 +175,7 @@ def run_panels(
         lines = [PanelLine(name, label, unit) for name, label in _workers(series, prefix).items()]
         if lines:
             yield Panel(title, ylabel, tuple(lines), is_by_worker=True)
-    for title, columns in (("Watermark behind the time", lag), ("Latency", latency)):
+    for title, columns in (("Watermark behind the clock", lag), ("Latency", latency)):
         known = {column: label for column, label in columns.items() if column in series}
         if known:
             yield _of_times(series, title, known)

@@ -52,7 +52,10 @@ def median(column: str, **settings: Any) -> Aggregation:
 
 
 def quantile(column: str, q: float, **settings: Any) -> Aggregation:
-    """Find the quantile of rank ``q`` of a column; ``settings`` are for this aggregate only."""
+    """Find the least value with a share ``q`` of all values up to it.
+
+    ``settings`` are for this aggregate only.
+    """
     return _aggregation("quantile", column, {**settings, "q": q})
 
 

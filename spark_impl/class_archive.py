@@ -1,6 +1,6 @@
 """Write the archive from which Java takes Spark's classes: ``python -m spark_impl.class_archive``.
 
-Java stores the classes that it has loaded when a small query has ended. The archive belongs to one
+When a small query has ended, Java stores the classes that it has loaded. The archive belongs to one
 Java and one Spark, and lies in the virtual environment of that Spark.
 """
 

@@ -44,12 +44,12 @@ def over(
     time_unit: str = "timestamp",
     max_future: object = "1 day",
 ) -> "Stream":
-    """Begin a query over windows of a streaming DataFrame.
+    """Return a stream with the meaning of its columns; :meth:`Stream.window` goes on from there.
 
     Args:
         stream: the rows; a column may have any type that can be read as what it means.
         event_time: column with the time of a row: a timestamp, a text or a number.
-        key: column by which rows are put together; None puts all rows together.
+        key: column by which rows are grouped; None puts all rows in one group.
         source_id: column with a number or a text that identifies a row, so that a redelivery counts
             once; None counts every row.
         arrival: column with the time at which a row arrived; None takes that of its micro-batch.
@@ -100,13 +100,20 @@ class Stream:
 
         Args:
             size: length of a window, a text with a unit such as ``"6 hours"`` or a ``timedelta``.
-            slide: time from the begin of a window to that of the next one, written like ``size``;
+            slide: time from the start of a window to that of the next one, written like ``size``;
                 None takes ``size``.
             max_wait: longest wait for late rows, written like ``size``: a window waits by the
                 disorder of the last arrivals (room ``watermark``). None: it waits as long as the
                 requested quality needs (room ``slack``).
             **settings: settings of the room (docs/settings.md), such as ``lambda_thr=0.99``, the
                 least share of its rows that a first answer contains, or ``max_slack="1 minute"``.
+
+        Examples:
+            >>> rates = over(spark.readStream.format("rate").load(), event_time="timestamp")
+            >>> rates.window("6 hours", "1 hour", lambda_thr=0.99).avg("value").config.control
+            'conformal'
+            >>> rates.window("6 hours", max_wait="5 minutes").avg("value").config.max_wait_us
+            300000000
         """
         times = {"size": size, "slide": size if slide is None else slide}
         longest = {} if max_wait is None else {"max_wait": max_wait}
@@ -145,7 +152,7 @@ class Windows:
         return self._aggregate("median", value)
 
     def quantile(self, value: str, q: float) -> "Aggregate":
-        """Find the quantile of rank ``q`` of a column."""
+        """Find the quantile of a column: the least value with a share ``q`` of all up to it."""
         return self._aggregate("quantile", value, q=q)
 
     def count(self) -> "Aggregate":
@@ -162,6 +169,13 @@ class Windows:
                 ``sum_("watts").alias("power")`` chooses another one. Settings of an aggregate
                 override those of the windows, except the windows themselves, ``tasks`` and
                 ``keyed``.
+
+        Examples:
+            >>> from straggler import count, sum_
+            >>> rates = over(spark.readStream.format("rate").load(), event_time="timestamp")
+            >>> queries = rates.window("1 hour").agg(sum_("value"), count().alias("rows"))
+            >>> sorted(queries.configs)
+            ['rows', 'sum_value']
         """
         configs: dict[str, Config] = {}
         for each in aggregations:
@@ -245,8 +259,8 @@ class Aggregate:
                 file system of ``folder``.
             max_refused: limit of refused rows, at which landing and query stop: below 1.0 a share
                 of each micro-batch, or a whole number of all rows so far; None sets no limit.
-            max_late: the same for late rows, at which the query stops; only for windows with
-                ``max_wait`` and ``corrections=False``, because others count late rows.
+            max_late: the same limit for late rows; only for windows with ``max_wait`` and
+                ``corrections=False``, because others count late rows.
         """
         limits = _require_limits([self.config], max_refused, max_late)
         places = _Places.of(folder, checkpoint)

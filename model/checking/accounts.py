@@ -30,7 +30,7 @@ class Place(StrEnum):
     """The places of a row."""
 
     REFUSED = "refused"
-    """In no answer, for a reason that is no lateness."""
+    """In no answer, for another reason than lateness."""
     REDELIVERED = "redelivered"
     """An earlier row with its identity was admitted."""
     LATE = "late"
@@ -85,7 +85,8 @@ def settle(
 ) -> Accounts:
     """Return the accounts of rows that are ``placed`` by their position.
 
-    Rows in ``answers`` that only count are placed, too, and are in no place if they do not count.
+    Rows of ``answers`` are among them. If an answer counts too few, those it could lack are in no
+    place.
     """
     found: dict[int, list[Place]] = {event.seq: [] for event in arrivals}
     against: list[str] = []
@@ -118,7 +119,7 @@ def _describe(answer: CountedAnswer) -> str:
 
 
 def _lost(answers: Sequence[CountedAnswer]) -> set[int]:
-    """Return the fewest rows, roughly, without which the answers count as many as they do."""
+    """Return few rows whose loss explains the counts: first those that most answers share."""
     short = [each for each in answers if each.counted < len(each.rows)]
     suspected = Counter(seq for each in short for seq in each.rows)
     lost: set[int] = set()

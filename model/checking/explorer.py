@@ -6,7 +6,7 @@ Specifications" (the checker TLC), with the claims of Stateright (always, someti
 Rules of this file:
 
 1. A machine is data and pure functions; the same state always has the same actions in the same
-   order. Paths rely on it: the search remembers one parent a state and asks for actions again.
+   order. Paths rely on it: the search remembers one parent of a state and asks for actions again.
 2. Counts, verdicts and paths are a function of the machine, the claims and the limits alone. No
    set is iterated over; a dict remembers the order in which states were found.
 3. A claim that says "always" holds only if nothing was left unseen *and* its guards occurred.
@@ -145,8 +145,8 @@ def claims_on_workloads(
 ) -> list[StateClaim[S]]:
     """Return the guards and claims of a machine whose every state is a whole workload.
 
-    ``judge`` runs and judges the workload of a state, and is called once a state, however many
-    claims look at it. ``guards`` names the claims that must hold, each with its guard.
+    ``judge`` runs and judges the workload of a state. It is called once for each state, however
+    many claims look at it. ``guards`` names the claims that must hold, each with its guard.
     """
     judge_once: Callable[[S], Judgement] = cache(judge)
 
@@ -297,7 +297,7 @@ def explore(
 ) -> Exploration[S, A]:
     """Search all states of a machine, breadth first, and judge the claims.
 
-    The search goes on after all claims are decided, so that the counts always are those of the
+    The search goes on after all claims are decided, so that the counts are always those of the
     whole machine; with ``stop_at_first_broken`` it ends with the level in which a claim breaks.
     With ``promise``, the name of an ``always`` or ``no_deadlock`` claim, only this claim and the
     guards are judged, and the search ends when the claim breaks: that is how a planted bug is

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A result names no rows. A row is answered if every statement that reads its sensor has the result
-  that the workflows mean at the first time from the row on.
+* A result names no rows. A row is answered if every statement that reads its sensor has the
+  expected result at the first time that is not before the row.
 * Without a flush, a row is pending until all these results have come.
 """
 

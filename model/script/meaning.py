@@ -4,8 +4,8 @@ Source: docs/script.md, sections 5 and 9.
 
 Rules of this file:
 
-* Nothing is shared between workflows, statements or windows, and nothing is kept: a reader must see
-  that this file computes what the page says.
+* Nothing is shared between workflows, statements or windows, and nothing is cached, so that a
+  reader sees that this file computes what the page says.
 * This file knows nothing of graphs, slices and workers. Workers of the simulation ask it for the
   new part of one window or operation.
 * Sums are exact, and rounded once. Denominators of floats are powers of two: the largest one in a
@@ -122,7 +122,7 @@ def window(op: str, span: Span, source: Stream, from_us: int = 0) -> Stream:
 
 
 def window_until_us(span: Span, source_us: int) -> int:
-    """Return the stamp until which a window is known: its next end is not known completely."""
+    """Return the stamp below which all results of a window are known, by that of its source."""
     return END_US if source_us == END_US else end_after_us(span, source_us) - MILLISECOND_US
 
 
@@ -199,7 +199,7 @@ class Values:
 
 
 def _quotient(above: int, below: int) -> float:
-    """Divide two integers exactly, and round the result like any number."""
+    """Return the quotient of two integers, rounded once; infinite if float64 cannot hold it."""
     try:
         return above / below
     except OverflowError:
@@ -219,7 +219,7 @@ def operation(
 ) -> Stream:
     """Return a value for every stamp of ``points`` from which on all sides have one.
 
-    ``latest`` has the values of the sides before these points, and afterwards those behind them.
+    ``latest`` has the values of the sides before these points; it is updated to those after them.
     """
     updates = [(*point, side) for side, new in points.items() for point in new]
     updates.sort(key=itemgetter(0, 1))

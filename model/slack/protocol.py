@@ -104,7 +104,7 @@ class Transitions:
                 yield Action(CRASH), crashed
 
     def _arrivals(self, state: State, number: int) -> Iterator[tuple[Action, State]]:
-        """Let the tuple arrive, with every K that a controller may have chosen."""
+        """Yield the arrival of a tuple, once for every K that a controller may have chosen."""
         if not self.scope.any_slack:
             after = self._arrive(state, number, self.rules)
             yield Action(ARRIVAL, number, after.task.slack_us), after
@@ -156,7 +156,7 @@ class Transitions:
         return self._without_controller(after) if self.scope.any_slack else after
 
     def _without_controller(self, state: State) -> State:
-        """Unite states that differ only in the memory of a controller."""
+        """Return the state without the memory of a controller, so that fewer states differ."""
         return state._replace(task=state.task._replace(slack_us=0, judged=0, factor=Factor()))
 
     def _end_of_batch(self, state: State) -> Iterator[tuple[Action, State]]:

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from inspect import signature
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Annotated,
@@ -247,20 +248,24 @@ def _declaration(name: str, hint: object, default: object) -> Setting:
 
 
 class ChecksArguments:
-    """Base of dataclasses that refuse arguments that do not fit in a sentence."""
+    """Base of dataclasses that refuse wrong arguments with one sentence."""
 
     __slots__ = ()
 
     def __new__(cls, *given: object, **named: object) -> Self:
-        """Raise ``ValueError`` unless each field has one argument; copies are made without any."""
-        known = defaults_of(cls)
-        names = [*list(known)[: len(given)], *named]
-        lacking = [name for name in known if known[name] is MISSING and name not in names]
-        if (given or named) and (len(given) > len(known) or lacking):
+        """Raise ``ValueError`` for an argument that is missing, unknown, or one too many."""
+        try:
+            signature(cls.__init__).bind(None, *given, **named)
+        except TypeError as error:
             words = ", ".join([*map(repr, given), *(f"{k}={v!r}" for k, v in named.items())])
-            msg = f"{cls.__name__}({words}) does not fit; it takes {', '.join(known)}"
-            raise ValueError(msg)
+            takes = ", ".join(defaults_of(cls))
+            msg = f"{cls.__name__}({words}) does not fit; it takes {takes} ({error})"
+            raise ValueError(msg) from error
         return super().__new__(cls)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        """Return the class and the arguments of a copy, which :meth:`__new__` needs."""
+        return type(self), tuple([getattr(self, name) for name in defaults_of(type(self))])
 
 
 # -------------------------------------------------------------------------------- many settings

@@ -1,4 +1,4 @@
-"""State of windows and corrections: what a task keeps, what a user can query, what is owed.
+"""State of windows and corrections: what a task keeps, what a user can query, what is pending.
 
 Rules of this file:
 
@@ -39,7 +39,7 @@ class ByWindow(Generic[T]):
         heapify(self._next)
 
     def at(self, index: int, key: str) -> T:
-        """Return the entry of a window and key, a new one if there is none."""
+        """Return the entry of a window and key; create it if there is none."""
         by_key = self._by_index.get(index)
         if by_key is None:
             by_key = self._by_index[index] = {}

@@ -97,9 +97,12 @@ PANELS = (
         (PanelLine("busiest", "busiest", 0.01), PanelLine("idlest", "idlest", 0.01)),
     ),
     Panel(
-        "Makespan of a window over that of a fluid, and what times are known",
+        "Imbalance rho of each window, and error of the times that senders use",
         "%",
-        (PanelLine("rho", "rho", 0.01), PanelLine("wrong", "times off by", 0.01)),
+        (
+            PanelLine("rho", "rho, above a\nperfect split", 0.01),
+            PanelLine("wrong", "error of times", 0.01),
+        ),
     ),
 )
 TIMED_ROOM = TimedRoom(GroupingConfig.from_json, simulate, RunPlot(_title, PANELS), _restate)

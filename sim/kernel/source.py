@@ -67,7 +67,7 @@ class Source:
         require(good, label, self.delay_by_value_us, "finite and at least 0")
         # A negative value would have a negative delay.
         good = self.delay_by_value_us == 0 or self.low >= 0
-        require(good, "Source.low", self.low, "at least 0 where a value delays its tuple")
+        require(good, "Source.low", self.low, "at least 0 if a value delays its tuple")
         require(self.zipf >= 0, "Source.zipf", self.zipf, "at least 0")
         require(abs(self.low) <= EXACT, "Source.low", self.low, f"within +-{EXACT}")
         good = self.low <= self.high <= EXACT

@@ -29,7 +29,7 @@ ROWS_MAX = 100
 
 
 def summary_of(cluster: ScriptCluster, arrived: Arrived, trace: Trace) -> Summary:
-    """Return all figures; figures per hour need a period."""
+    """Return the figures of a run; those per hour only if the run has a period."""
     return {
         **predict_load(cluster.placed, cluster.config),
         **_counts(cluster, arrived, trace),
@@ -103,7 +103,7 @@ def _load(cluster: ScriptCluster) -> Summary:
 
 
 def series_of(cluster: ScriptCluster) -> Series:
-    """Return all columns.
+    """Return the columns of a run by name, with a row for each second, or fewer in a long run.
 
     ``tuples_hz``: tuples that came to workers, a tuple at two workers twice; ``most_hz`` and
     ``least_hz``: the same of the worker with the most and with the least; ``results_hz``: results

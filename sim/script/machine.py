@@ -7,15 +7,15 @@ Rules of this file:
   the machine is asked, the cost, and how messages travel.
 * How far silence has moved the watermarks of sensors is known at the log, which sees all arrivals.
   It comes with an arrival of the sensor, and with the end of a micro-batch.
-* A worker that fails is restored, and gets its items since then again. So it may hear a message a
-  second time, which then changes nothing.
+* A worker that fails is restored from its checkpoint, and gets all later items again. So it may
+  hear a message a second time, which then changes nothing.
 
 ``sim/script/worker.py`` is one machine. The operator of the Spark side is another one: ``take``
 keeps an arrival for the micro-batch and answers nothing, ``end_batch`` gives all of them to the
 stateful processor and answers what was found, ``flush`` and ``hear`` are micro-batches of their
 own. Its workers also decide which arrivals are admitted. A message is a block of bytes for one
 other worker, with results of several streams; its sender numbers its messages, so that a reader can
-skip one that it had before.
+skip one that it has had before.
 """
 
 from collections.abc import Callable, Mapping, Sequence

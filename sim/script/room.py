@@ -50,16 +50,16 @@ def _title(summary: Summary) -> str:
 
 PANELS = (
     Panel(
-        "Tuples of sensors that workers are sent",
+        "Tuples that are sent to workers",
         "a second",
         (
             PanelLine("tuples_hz", "all workers"),
-            PanelLine("most_hz", "most"),
-            PanelLine("least_hz", "least"),
+            PanelLine("most_hz", "worker with most"),
+            PanelLine("least_hz", "worker with least"),
         ),
     ),
     Panel(
-        "Results that workers send each other",
+        "Results that are sent between workers",
         "a second",
         (PanelLine("results_hz", "all workers"),),
     ),

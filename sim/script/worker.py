@@ -90,7 +90,7 @@ class Worker:
         self._graph, self._nodes = graph, graph.nodes
         self._sent_to, self._own, self._readers = share.sent, share.computed, share.readers
         self._sensors = {self._nodes[each].sensor: each for each in share.sensors}
-        self._says = share.says
+        self._first_host_of = share.first_host_of
         self._reads = {each: graph.reads[each] for each in self._own}
         self._below = {each: _reached(each, self._readers) for each in self._readers}
         """Own nodes that read a stream, directly or not, in an order of computing."""
@@ -134,7 +134,7 @@ class Worker:
         log = self._state.logs.get(self._sensors[sensor])
         if log is not None and reason is None:
             insort(log.points, (event.event_time_us, event.value))
-        is_said = reason and self._sensors[sensor] in self._says
+        is_said = reason and self._sensors[sensor] in self._first_host_of
         rejected = [Finding((Rejected(event.seq, reason),))] if reason and is_said else []
         return [*rejected, *self._rise(sensor)]
 

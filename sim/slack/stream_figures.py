@@ -23,7 +23,7 @@ from sim.timed_figures import mean
 from sim.windows.observations import relative_errors
 
 SPELL_US = 5_000_000
-"""Length of the spells of a stream that are compared by their disorder."""
+"""Length of the pieces of a stream that are ranked by their disorder."""
 
 
 class FirstAnswer(NamedTuple):
@@ -53,7 +53,7 @@ class Course:
     events: Sequence[Event]
     epoch_us: int
     slack_us: FloatArray
-    """K as each arrival met it."""
+    """K at each arrival."""
     first: Sequence[FirstAnswer]
     revised: Sequence[Revised]
     misses: Sequence[bool]

@@ -92,7 +92,11 @@ PLOT = window_plot(
     "wait_us",
     "wait",
     lambda summary: f"{summary['aggregate']}, reading {summary['reading']}, k = {summary['k']}",
-    Panel("Disorder of the last arrivals", "D", (PanelLine("disorder", "mean of the tasks"),)),
+    Panel(
+        "Disorder D of the last arrivals",
+        "share of pairs reversed",
+        (PanelLine("disorder", "mean of the tasks"),),
+    ),
     Panel(
         "Tuples that answers contained",
         "% of the window's tuples",

@@ -1,11 +1,19 @@
 """Settings of timed runs of rooms ``slack`` and ``watermark``: arrivals and hardware."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from model.vocabulary.settings import JsonObject, Setting, Settings, pick, settings_of
+from model.vocabulary.settings import (
+    JsonObject,
+    Setting,
+    Settings,
+    pick,
+    read_settings,
+    settings_of,
+)
 from sim.clusters import ClusterSettings
+from sim.kernel.disorder import Burst
 from sim.kernel.log import drop_later_disturbances
 from sim.kernel.plan import Plan, Worker
 from sim.kernel.source import Source
@@ -29,6 +37,11 @@ class StreamSettings(Settings):
 
     def plan(self, seed: int) -> Plan:
         """Return a plan of the sources and their ways to the log."""
+        plan = self.uncut_plan(seed)
+        return plan if self.messages is None else drop_later_disturbances(plan, seed)
+
+    def uncut_plan(self, seed: int) -> Plan:
+        """Return the plan with all bursts, even those that would begin after the last tuple."""
         plan = scenario(self.scenario)(seed)
         if self.messages is None and self.keys is None:
             return plan
@@ -39,7 +52,17 @@ class StreamSettings(Settings):
             else source
             for source in plan.sources
         )
-        return drop_later_disturbances(replace(plan, sources=sources), seed)
+        return replace(plan, sources=sources)
+
+
+def bursts_left_out_us(texts: Mapping[str, str], seed: int) -> Sequence[int]:
+    """Return the times of a scenario's bursts that would begin after the last tuple."""
+    known = settings_of(StreamSettings)
+    given = {name: text for name, text in texts.items() if name in known}
+    settings = StreamSettings(**read_settings(given, known))
+    kept = settings.plan(seed).disturbances
+    others = [each for each in settings.uncut_plan(seed).disturbances if each not in kept]
+    return [each.start_us for each in others if isinstance(each, Burst)]
 
 
 @dataclass(frozen=True, slots=True)

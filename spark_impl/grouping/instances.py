@@ -1,4 +1,4 @@
-"""Work at instances: with a state that lasts, and timed; and aggregation (docs/grouping.md, 6).
+"""Work at instances, timed and with a lasting state, and aggregation (docs/grouping.md, 6).
 
 An instance is busy from the call of its work to the return; waiting for tuples does not count.
 """
@@ -23,14 +23,14 @@ from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.runtime.storage import InputProblem, Location
 
 Step: TypeAlias = Callable[[pa.Table, pa.Table | None], tuple[pa.Table, pa.Table | None]]
-"""Work of one instance: its rows of a micro-batch and its state, to its output and the next state.
+"""Work of one instance: from its rows of a micro-batch and its state to output and next state.
 
-It is done once in every micro-batch, also without rows. There is no state before the first one.
+It runs once in every micro-batch, even without rows. There is no state before the first one.
 """
 
 
 def at_instances(rows: DataFrame, batch: MicroBatch, step: Step, found: pa.Schema) -> DataFrame:
-    """Do ``step`` at every instance, once a micro-batch; return its output.
+    """Run ``step`` at every instance, once in a micro-batch; return its output.
 
     ``rows`` are the rows that the work of :meth:`spark_impl.grouping.Grouping.stream` gets;
     ``found`` are the columns of the output. When the result is read, state and times go to the
@@ -64,7 +64,7 @@ def _run(
         msg = f"the work at instance {instance} returns {found.schema.names}, not {expected.names}"
         raise InputProblem(msg)
     file = store.save(OWN, batch.number, instance, encode_table(state))
-    batch.reports.tell(Report(file, OWN, instance, len(table), busy_us))
+    batch.reports.add(Report(file, OWN, instance, len(table), busy_us))
     yield from found.cast(expected).to_batches()
 
 
@@ -73,8 +73,8 @@ def finish_work(
 ) -> tuple[list[tuple[int, int]], list[Location]]:
     """Return the tuples of every instance in a micro-batch and their time (us), and their files.
 
-    If there was no work at instances, their states are kept. Raise :class:`InputProblem` unless it
-    got ``tuples`` tuples, was read to its end, and is in the store.
+    If there was no work at instances, their states are kept. Raise :class:`InputProblem` unless the
+    work got ``tuples`` tuples, and its output was read to its end and is in the store.
     """
     store, number = batch.store, batch.number
     if not batch.reports.is_work_expected:
@@ -96,8 +96,8 @@ def finish_work(
     if worked != tuples:
         msg = (
             f"the instances got {worked} of the {tuples} tuples of micro-batch {number};"
-            " at_instances takes all rows that work gets, and an input that may come in another"
-            " order needs seq"
+            " give at_instances all rows that the work gets, and the stream a column seq if its"
+            " input may come in another order"
         )
         raise InputProblem(msg)
     return spent, files

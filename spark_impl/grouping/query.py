@@ -96,10 +96,10 @@ class Grouping:
     def assign(self, rows: DataFrame, key: str) -> DataFrame:
         """Return bounded rows with a column ``instance``.
 
-        If the policy treats hot keys differently, the rows are read twice: hot keys are found
-        first. Every partition is a sender of its own, so the order of rows within partitions
-        decides where single tuples go. Raise :class:`InputProblem` for a column of the wrong type,
-        and :class:`GroupingProblem` if the rows cannot be read. ``key`` is the column of keys.
+        ``key`` is the column of keys. If the policy treats hot keys differently, the rows are read
+        twice, first to find these. Every partition is a sender: the order of its rows decides where
+        they go. Raise :class:`InputProblem` for a column of the wrong type, and
+        :class:`GroupingProblem` if the rows cannot be read.
         """
         columns = Columns(key)
         require_columns(rows, columns, is_stream=False)
@@ -150,6 +150,13 @@ class Grouping:
             spark_checkpoint: another folder for Spark's own files.
             max_refused: limit of listed rows, at which the stream stops: below 1.0 a share of each
                 micro-batch, or a whole number of all rows so far; None sets no limit.
+
+        Examples:
+            >>> spark.createDataFrame(["a", "b", "a"], "string").write.csv(f"{folder}/in")
+            >>> rows = spark.readStream.schema("key string").csv(f"{folder}/in")
+            >>> work = lambda rows, batch: print(batch.number, rows.count())
+            >>> Grouping(4, "tag").stream(rows, "key", f"{folder}/store", work).run_available()
+            0 3
         """
         columns, limits = Columns(key, seq, value), Limits(refused=max_refused)
         require_columns(rows, columns, is_stream=True)
@@ -319,10 +326,7 @@ class Progress(NamedTuple):
 
 
 def progress(store: Address) -> Progress:
-    """Return the position of a stream.
-
-    Raise :class:`InputProblem` if ``store`` is not the store of a stream.
-    """
+    """Return the progress of a stream; :class:`InputProblem` if ``store`` is not that of one."""
     place = load_store(locate(store))
     refused, last = place.view.count(REJECTED), place.view.last
     window = place.standing(last).table.window if last >= 0 else 0
@@ -376,7 +380,7 @@ class GroupingStream(Runnable):
         return pending(self._rows.sparkSession, self._spreader.store.root)
 
     def progress(self) -> Progress:
-        """Return the position of the stream (:func:`spark_impl.grouping.progress`)."""
+        """Return the progress of the stream (:func:`spark_impl.grouping.progress`)."""
         return progress(self._spreader.store.root)
 
     def ledger(self) -> accounts.Ledger:

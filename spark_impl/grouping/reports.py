@@ -52,14 +52,14 @@ class Reports:
         self._told.value = ()
         self.is_work_expected = False
 
-    def tell(self, report: Report) -> None:
-        """Report a file; called by tasks."""
+    def add(self, report: Report) -> None:
+        """Add the report of a file; called by tasks."""
         self._told.add((report,))
 
     def of(self, kind: str) -> dict[int, Report]:
-        """Return the reports of a kind, by number; for the driver.
+        """Return the reports of a kind, by number; called by the driver.
 
-        Of a task that ran twice, one file is chosen; both hold the same.
+        If a task ran twice, one of its two files is chosen; both hold the same.
         """
         return {each.number: each for each in sorted(self._told.value) if each.kind == kind}
 

@@ -150,9 +150,9 @@ def _run_sender(
         refused = refused_rows(rows, columns)
         if refused.num_rows:
             file = batch.store.write(REJECTED, batch.number, refused)
-            batch.reports.tell(Report(file, REJECTED, sender, refused.num_rows))
+            batch.reports.add(Report(file, REJECTED, sender, refused.num_rows))
     file = batch.store.save(SENDER, batch.number, sender, encode_state(state))
-    batch.reports.tell(Report(file, SENDER, sender, sum(map(len, given))))
+    batch.reports.add(Report(file, SENDER, sender, sum(map(len, given))))
 
 
 def refused_rows(rows: pa.Table, columns: Columns) -> pa.Table:

@@ -130,7 +130,7 @@ def in_order(rows: DataFrame, *, by_arrival: bool) -> DataFrame:
     if _OFFSET in rows.columns:
         log = Window.partitionBy(_FROM, _PART).orderBy(_OFFSET)
         until_now = log.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-        # Dealt out here, or Spark would with as many partitions as the session has for all else.
+        # Partitioned here, because Spark would take the session's number of partitions.
         cores = max(rows.sparkSession.sparkContext.defaultParallelism, 1)
         rows = rows.repartition(cores, _FROM, _PART)
         rows = rows.withColumn(_SINCE, F.max(_SINCE).over(until_now))
@@ -186,7 +186,7 @@ def _typed(stream: DataFrame, chosen: Chosen) -> DataFrame:
 
 
 def _shown(field: types.StructField) -> Column:
-    """Return a column as Arrow can hold it; of the rarest types, its text."""
+    """Return a column in a type that Arrow can hold: the rarest types become text."""
     try:
         to_arrow_type(field.dataType, timezone="UTC")
     except PySparkTypeError:

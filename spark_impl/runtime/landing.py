@@ -60,12 +60,7 @@ from spark_impl.runtime.histories import (
     read_footer,
     read_parquet,
 )
-from spark_impl.runtime.history_chain import (
-    note_landed,
-    note_of_next,
-    read_landed,
-    require_landed,
-)
+from spark_impl.runtime.history_chain import note_landed, note_of_next, read_landed, require_landed
 from spark_impl.runtime.landed_files import (
     BATCH,
     PLAN,
@@ -143,6 +138,19 @@ class Landing(Runnable):
         max_future: longest time from arrival to event time, as for :func:`over`; another run may
             have another one, unless it has to finish a micro-batch whose file is there.
         max_refused: limit of refused rows, at which the landing stops, as for a query.
+
+    Examples:
+        >>> names = "device string, at string, watts string"
+        >>> rows = [("a", "2026-03-01T08:00:01Z", "5"), ("a", "yesterday", "6")]
+        >>> spark.createDataFrame(rows, names).write.csv(f"{folder}/in")
+        >>> stream = spark.readStream.schema(names).csv(f"{folder}/in")
+        >>> places = f"{folder}/history", f"{folder}/checkpoint"
+        >>> landing = Landing(stream, *places, event_time="at", value="watts", key="device")
+        >>> landing.run_available()
+        >>> [(row.column, row.text) for row in landing.rejected().collect()]
+        [('at', 'yesterday')]
+        >>> spark.read.parquet(f"{folder}/history").select("seq", "key", "value").collect()
+        [Row(seq=0, key='a', value=5.0)]
     """
 
     _last: LastFile | None = None

@@ -119,7 +119,12 @@ class Runnable:
                     log.info("the query of %s starts again: %s", self._root, problem)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start the query and leave it running; it takes what comes."""
+        """Start the query and leave it running.
+
+        Args:
+            interval: time from the start of a micro-batch to that of the next one, such as
+                ``"10 seconds"``; by default one follows the other.
+        """
         self._limits.resume(self._root)
         return self._start(interval)
 

@@ -3,8 +3,8 @@
 Spark's own sources of files list a folder with Hadoop, know the order of files by their times only,
 and keep a log that grows with every file. This one asks for the next number.
 
-A request is a file in another folder, called ``<number>-<name>.parquet``: it is handed over when
-all files of the history below the number have been. A request is removed a micro-batch after its
+A request is a file in another folder, called ``<number>-<name>.parquet``: it is handed over
+after all files of the history with smaller numbers. A request is removed a micro-batch after its
 own, so that the last micro-batch can always be repeated.
 """
 

@@ -4,13 +4,14 @@
     kind=<kind>/*.parquet    rows of one kind; a column ``batch`` has the number of a micro-batch
     _checkpoint/             Spark's own: offsets, commits, state; elsewhere if the query says so
     _control/                requests to the query, read with the files of the history, if any
-    _stopped/                rows for which a query stands before a micro-batch, by its number
+    _stopped/                rows that stopped a query before a micro-batch, by its number
     _empty                   the last micro-batch without rows, which is no version of the table
 
 Rules of this file:
 
 * Workers write files under new names. The driver commits all files of a micro-batch in one version
-  (:mod:`spark_impl.runtime.tables`); whatever no version names does not count, and goes later.
+  (:mod:`spark_impl.runtime.tables`); a file that no version names does not count, and is removed
+  later.
 * Readers look at one version. They never wait, and what they have found does not change.
 """
 
@@ -269,7 +270,7 @@ class Draft:
             raise InputProblem(msg)
 
     def take(self, kind: str, files: Iterable[Location]) -> None:
-        """Take those files that are there."""
+        """Take those files that exist; remove them if the table has the micro-batch already."""
         for file in files:
             if not self.is_new:
                 file.remove()

@@ -139,7 +139,7 @@ def decode_state(share: Share, data: Kept) -> State:
     slices = {n: Slices(until_us=us) for n, us in _from_stamps(data.taken)}
     large = {int(number): texts for number, texts in json.loads(data.large).items()}
     for number, rows in _split(np.frombuffer(data.slices, _SLICE)):
-        folded = _folded(rows, large.get(number), share.squares(number))
+        folded = _folded(rows, large.get(number), share.needs_squares(number))
         slices[number] = Slices(rows["start"].copy(), folded, slices[number].until_us)
     latest: dict[int, dict[int, float]] = {}
     for number, each, value in np.frombuffer(data.latest, _LATEST).tolist():

@@ -211,7 +211,7 @@ class _Step:
         found = admit(arrivals, open_ids, clock, self._share.plan.config, course.after.origin_us)
         self._clocks[number] = found.clock
         self._logs[number] = log.with_(found.tuples, found.clock.wm_us, found.source_id)
-        if number not in self._share.says:
+        if number not in self._share.first_host_of:
             return
         if len(found.rejected):
             seq, source_id, ts = (each[found.rejected] for each in arrivals[:3])
@@ -226,7 +226,7 @@ class _Step:
 
     def _open_tuples(self) -> int:
         """Return the number of tuples at or above the watermark of their sensor."""
-        logs = (self._logs[number] for number in self._share.says if number in self._logs)
+        logs = (self._logs[number] for number in self._share.first_host_of if number in self._logs)
         return sum(
             len(each.tuples.ts) - int(np.searchsorted(each.tuples.ts, each.until_us))
             for each in logs
@@ -278,7 +278,10 @@ class _Step:
         """Return the slices of a stream with everything that is known of it now."""
         before = self._slices.get(source, Slices())
         fresh = self._between(source, before.until_us, until_us)
-        cutting, squares = self._share.plan.slices[source].cutting, self._share.squares(source)
+        cutting, squares = (
+            self._share.plan.slices[source].cutting,
+            self._share.needs_squares(source),
+        )
         self._slices[source] = add_tuples(before, cutting, *fresh, until_us, squares)
         return Folds(self._slices[source], before.until_us)
 

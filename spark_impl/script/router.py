@@ -24,7 +24,7 @@ from spark_impl.windows.arrival_files import number_values
 class Router:
     """Sends each tuple to the workers that need it.
 
-    If sensors may be idle, arrivals have the clock of all sensors around them.
+    If sensors may be idle, each arrival carries the clock of all sensors at its arrival.
     """
 
     def __init__(self, plan: ScriptPlan) -> None:
@@ -64,7 +64,7 @@ class Router:
         return rows
 
     def blocks(self, asked: Records) -> dict[int, bytes]:
-        """Return what :meth:`asked` has for each worker, without workers that get nothing."""
+        """Return the arrivals of :meth:`asked` for each worker, without workers that get none."""
         found = {worker: asked[hosted[asked["node"]]] for worker, hosted in enumerate(self._hosted)}
         return {worker: here.tobytes() for worker, here in found.items() if len(here)}
 

@@ -60,7 +60,7 @@ class WorkerInProcess(OperatorInProcess):
 
     def process(self, *blocks: tuple[int, bytes | None]) -> WorkerOutput:
         """Process a micro-batch of some blocks, each with its kind."""
-        # Imported here: every process of a query would wait for it.
+        # Imported here, or every process of a query would wait for it.
         import pandas as pd
 
         kinds, contents = zip(*blocks, strict=True)

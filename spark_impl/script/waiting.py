@@ -48,7 +48,7 @@ def _waiting(
         share = plan.share(task_of_slot(row.key[SLOT], plan.workers))
         parts: list[Any] = [bytes(v) if isinstance(v, bytearray) else v for v in row.value]
         for number, log in decode_state(share, Kept(*parts)).logs.items():
-            if number not in share.says:
+            if number not in share.first_host_of:
                 continue
             first = int(np.searchsorted(log.tuples.ts, log.until_us))
             held = {"source_id": log.source_id[first:], "event_time_us": log.tuples.ts[first:]}

@@ -36,8 +36,8 @@ class Corrections:
     def run(self, draft: Draft, progress: pa.Table) -> int:
         """Make the corrections that are due after a batch; write the pairs that are then pending.
 
-        Return by how many the tuples that wait for one, and are in no answer, have become more.
-        Without corrections nothing is pending: late pairs are a side output.
+        Return the change in the number of tuples that wait for a correction and are in no answer.
+        If the query does not correct, nothing is pending: late pairs are a side output.
         """
         store = self._store
         if not self._settings.corrects:

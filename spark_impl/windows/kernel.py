@@ -8,6 +8,8 @@ Rules of this file:
 
 * A window closes at the first step of the watermark *path* that reaches its end. A path is the
   watermark after each arrival of a stretch; it never decreases.
+* A tuple joins those of its windows that are open when it arrives, and is late for the others: it
+  is recorded as late, and ``correction`` or a side output takes it from there.
 * Windows without tuples have no record here.
 """
 
@@ -54,8 +56,8 @@ def process(
     """Process one micro-batch of a task; return its state afterwards and its output.
 
     ``rows`` are in arrival order, ``rows.key`` indexes ``keys``. With operators upstream they are
-    the arrivals of all tasks. Raises ``ValueError`` if an
-    arrival number does not exceed those of earlier micro-batches.
+    the arrivals of all tasks. Raise ``ValueError`` if an arrival number does not exceed those of
+    earlier micro-batches.
     """
     batch = _MicroBatch(room, config, state, keys, task)
     rejected = batch.take(rows, keys)

@@ -41,7 +41,7 @@ from spark_impl.windows.store import (
 )
 
 FEW_TASKS = 16
-"""Most tasks that read files themselves; the arrivals of more tasks travel."""
+"""Most tasks that read files themselves; if there are more, arrivals are sent to them."""
 
 
 class WindowedQuery(queries.Runnable, Generic[ConfigT]):
@@ -50,8 +50,8 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
     The driver and all workers reach both folders under the same address.
 
     Raises :class:`InputProblem` with one sentence, and writes nothing, if the source cannot be read
-    or the store belongs to another query. A run stops with it if another one, here or elsewhere,
-    has written a micro-batch of the same store.
+    or the store belongs to another query. A run stops with this error if another run, here or
+    elsewhere, has written a micro-batch of the same store.
 
     Args:
         spark: session that runs the query.
@@ -73,7 +73,7 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
             None takes one in ``store``.
         max_refused: limit of refused rows, at which the query stops: below 1.0 a share of each
             micro-batch, or a whole number of all rows so far; None sets no limit.
-        max_late: the same for late rows, without corrections.
+        max_late: the same limit for late rows, if late rows are not corrected.
         room: room of the query; None takes that of the class.
     """
 
@@ -215,7 +215,7 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
     def _places(self, reports: pa.Table, waiting: int) -> dict[str, int]:
         """Return the numbers of a micro-batch's rows by place.
 
-        ``waiting`` is by how many rows more or less wait for a correction.
+        ``waiting`` is the change in the number of rows that wait for a correction.
         """
         counted = (*Taken._fields, written_column("rejected"))
         *taken, refused = (pc.sum(reports.column(name)).as_py() or 0 for name in counted)

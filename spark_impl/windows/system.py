@@ -118,7 +118,7 @@ def read_trace(
     """Return the traces that the query of a pack left in its store, by case.
 
     ``own_batches`` is the number of batches of each case; its flush comes later. A flush that was
-    asked for again, because the driver was killed in it, counts once if it says the same.
+    asked for again, because the driver was killed in it, counts once if its steps are the same.
     """
     answers = results(room, spark, store)
     steps: dict[str, list[Step]] = {name: [] for name in own_batches}
@@ -131,7 +131,7 @@ def read_trace(
         last_own = [own_batches[case] for case in cases]
         own_batch = pa.array(map(min, batches, last_own), pa.int64())
         table = table.drop_columns(["batch"]).append_column("batch", own_batch)
-        # A batch after the flush of all; 0 for every other one.
+        # The batch of a row after the last flush; 0 for every other row.
         again = [batch if batch > flush else 0 for batch in batches]
         owners = zip(cases, again, strict=True)
         found = _steps(room, room.settings(config), name, table, owners)

@@ -30,7 +30,7 @@ WIDTH = 100
 
 HELP_ALL = "--help-all"
 LINE = "straggler.line"
-"""Name of the command line, as the user gave it, in the data of a context."""
+"""Key of the command line, as the user gave it, in the data of a context of click."""
 
 ALL = "all"
 """Name of all rooms together."""
@@ -54,8 +54,8 @@ class Command(click.Command):
         """Declare a command.
 
         ``constants`` are arguments that the user does not give. ``owners`` returns a sentence on
-        an unknown option that other commands have, or nothing. ``details`` are in the help with
-        every option only.
+        an unknown option that other commands have, or nothing. ``details`` are shown by
+        ``--help-all`` only.
         """
         settings = {**_context_settings(), "allow_extra_args": True}
         params = [*parameters, _help_all()]
@@ -85,7 +85,7 @@ class Command(click.Command):
         return self.run(args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, by section; whoever reads this knows --help."""
+        """Write the options by section, without ``--help``, which the reader knows."""
         sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
         rare = []
         for param in self.get_params(ctx):
@@ -151,7 +151,7 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load a command; raise :class:`UsageError` if there is none, unless words are completed.
 
-        A word that is an option was not understood by the group.
+        Return None for an option, which click then refuses.
         """
         if cmd_name.startswith("-") or (ctx.resilient_parsing and cmd_name not in self.summaries):
             return None
@@ -210,7 +210,7 @@ def _help_all() -> Option:
 
 
 def sentence_of(error: click.ClickException) -> str:
-    """Return the sentence of a refusal that click has found."""
+    """Return the sentence that a refusal by click becomes."""
     match error:
         case click.NoSuchOption(ctx=ctx) if ctx is not None:
             return _describe_unknown(ctx, error.option_name)

@@ -29,9 +29,9 @@ examples:
   straggler conformance duckdb --promise pairs-once
   straggler conformance --stored --markdown docs/conformance.md
 
-What was judged is stored in results.json beside the adapter, case by case; --markdown writes a page
-of what is stored of all engines. The exit code is 0 if all engines could be judged, whatever they
-keep. If some could not, a sentence says why of each, the others are judged, and it is 2.
+Results are stored in results.json beside the adapter, case by case; --markdown writes a page with
+the stored results of all engines. The exit code is 0 if all engines could be judged, whatever the
+verdicts. If some could not, it is 2: a sentence says why for each, and the others are judged.
 """
 
 
@@ -73,11 +73,9 @@ def run(args: Arguments) -> int:
     """Judge the engines, store and print the verdicts."""
     refuse_unwritable("--markdown", args.markdown)
     if args.stored and args.engines:
-        raise UsageError("--stored judges nothing, so that it takes no names of engines")
+        raise UsageError("--stored judges nothing, so it takes no names of engines")
     if args.stored and not (args.workloads is None and args.seed is None and not args.promise):
-        raise UsageError(
-            "--stored judges nothing, so that it takes no --workloads, --seed or --promise"
-        )
+        raise UsageError("--stored judges nothing, so it takes no --workloads, --seed or --promise")
     number = WORKLOADS if args.workloads is None else args.workloads
     seed = SEED if args.seed is None else args.seed
     names = engine_names(args.folder)

@@ -1,4 +1,4 @@
-"""Ctrl-C: it is heard, reported at the end, and known to commands that keep partial results."""
+"""Ctrl-C: noticed even inside libraries, and known to commands that keep partial results."""
 
 import signal
 import threading

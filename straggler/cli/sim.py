@@ -88,7 +88,8 @@ def run(args: Arguments) -> int:
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
-    timed_remarks = (*chosen.timed_remarks(timed), *_untried(timed))
+    late_us = chosen.bursts_left_out_us(settings, args.seed)
+    timed_remarks = (*chosen.timed_remarks(timed), *_untried(timed), *map(_left_out, late_us))
     # Both sides are the model: the comparison says nothing about another implementation.
     summary = (
         f"{CHANGED[judgement.agreement.outcome]}: compared with the model run without them,"
@@ -168,6 +169,12 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
             change = f"{fault.kind} {target} at {write_duration(at_us)} changed nothing"
             data = {"fault": fault.kind, "at_us": at_us}
             yield Remark("fault", f"{change}, because {reason}", data)
+
+
+def _left_out(at_us: int) -> Remark:
+    """Return the remark on a burst of the scenario that would begin after the last tuple."""
+    sentence = f"the one at {write_duration(at_us)} is left out: no tuple is created so late"
+    return Remark("burst", sentence, {"at_us": at_us})
 
 
 def _table(timed: "TimedRun") -> Table:

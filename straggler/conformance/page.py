@@ -29,23 +29,26 @@ redeliveries, equal times and times on the boundary of a window, and which they 
 
 `straggler conformance` writes this page. Each engine runs in an environment of its own, behind an
 [adapter](../engines) that speaks the [protocol](protocol.md). It gets streams from the generators
-that our own pipelines are tested with, fitted to what the engine can express: its section says
-which settings, and a cell whether redeliveries were left out. It is judged by its answers.
+that test our own pipelines, limited to what the engine can express: the section of the engine says
+to which settings, and its cell says if there were no redeliveries. Its answers are judged.
 [your-system.md](your-system.md) says how to have an engine of yours judged.
 
 - **holds**: no counterexample was found in the streams that the cell counts, and the cases that
-  matter occurred in them. If not all ways to ask the engine were run, the cell says how many were.
+  matter occurred in them.
 - **broken**: a promise broke, and a script of the engine alone, without our adapter, shows the
-  defect. What the documentation says stands beside it, because an engine may give no such promise.
+  defect. The section quotes the documentation, because an engine may not give this promise.
 - **not reproduced**: the adapter's answers were wrong, and no script shows a defect of the engine.
   Such a cell does not count.
-- **failed**: the adapter ended, refused or was silent, and no script shows that the engine is the
-  cause in this very case. Such a cell does not count. After two streams without an answer in time,
-  no more were asked.
-- **undetermined**: the streams lacked a case that matters, or an answer holds some of the late
-  tuples and nobody says which.
-- **not asked**: the section of the engine says why, mostly because it has no such operation.
-- **not judged**: the adapter can ask it, and nobody has run it with the pinned version yet.
+- **failed**: the adapter ended, refused or gave no answer, and no script shows that the engine is
+  the cause in this very case. Such a cell does not count. After two streams without an answer in
+  time, no further ones were tried.
+- **undetermined**: the streams lacked a case that matters, or an answer counts some of the late
+  tuples and the engine does not say which.
+- **not asked**: the engine mostly has no such operation; its section says why.
+- **not judged**: the adapter supports it, and it was not run with the pinned version yet.
+
+Some promises can be asked of an engine in several *ways*, such as two kinds of windows. The cell
+says in how many of them the promise broke, and how many were run if some were not.
 
 A promise is judged with the settings under which the documentation of an engine gives it. Averages
 may be rounded more than once; other answers have to be exact, because the sums of the generated

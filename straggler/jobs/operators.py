@@ -35,7 +35,7 @@ class Expression(NamedTuple):
 
     @property
     def bare(self) -> tuple[Any, ...]:
-        """The expression without a name for it, such that equal ones are equal."""
+        """The expression without its alias, as a value that can be compared."""
         if self.name == "Alias":
             return self.children[0].bare
         told = ["value", "ordinal", "dataType", "udfName"]
@@ -72,7 +72,7 @@ class Operator:
         return [expression_of(each) for each in items(self.java.expressions())]
 
     def outputs(self, *, timed: bool = False) -> dict[int, str]:
-        """Return the columns of the output by number, or those with a watermark."""
+        """Return the columns of the output by number; if ``timed``, those with a watermark."""
         return {
             each.exprId().id(): each.name()
             for each in items(self.java.output())
@@ -80,7 +80,7 @@ class Operator:
         }
 
     def inputs(self, *, timed: bool = False) -> dict[int, str]:
-        """Return the columns of the input by number, or those with a watermark."""
+        """Return the columns of the input by number; if ``timed``, those with a watermark."""
         return {k: v for child in self.children for k, v in child.outputs(timed=timed).items()}
 
 
@@ -124,9 +124,9 @@ class AnswerKeys(NamedTuple):
 
 
 def answer_keys(plan: Operator) -> AnswerKeys | None:
-    """Return the keys by which answers differ; ``None`` if no aggregation answers last.
+    """Return the keys by which answers differ; ``None`` if they are not known.
 
-    They are not known either if one row of the aggregation may become several answers.
+    They are known if the plan ends with an aggregation, each row of which is one answer.
     """
     node, above = plan, []
     while node.name not in ("Aggregate", "Distinct"):
@@ -151,7 +151,7 @@ def answer_keys(plan: Operator) -> AnswerKeys | None:
 
 
 def _is_whole(expression: Expression) -> bool:
-    """Return whether an expression has all of its column, as the start of a window has."""
+    """Return whether an expression is a column, or determines it, as the start of a window does."""
     if expression.name == "GetStructField":
         kind = expression.children[0].fields.get("dataType")
         fields = kind.get("fields", ()) if isinstance(kind, dict) else ()

@@ -1,4 +1,4 @@
-"""Everything that listens on a host: on an address of that host only, and never without a secret.
+"""Everything that listens on a host does so on an address of that host alone, with a secret.
 
 The sockets are listed while a task of a chain, or of windows with state, waits: then driver,
 executors and their Python processes listen for each other.
@@ -57,7 +57,7 @@ def owner_of(hosts: Hosts, host: str, number: str) -> str:
 
 
 def strangers(hosts: Hosts, sockets: list[Socket]) -> list[Socket]:
-    """Return the sockets that others than the host's own network reach, or of unknown owners."""
+    """Return the sockets on other addresses than the host's own, and those of unknown owners."""
     return [
         each
         for each in sockets

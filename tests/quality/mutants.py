@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 
 from straggler.rooms import room_names
-from tests.quality.mutations import KINDS, Mutation, drawn, summarised
+from tests.quality.mutations import KINDS, Mutation, draw_mutations, summarised
 
 ROOT = Path(__file__).resolve().parents[2]
 VERDICTS = ROOT / "build" / "mutants.jsonl"
@@ -139,7 +139,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="straggler-mutants-") as folder:
         copy = Path(folder, "copy")
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
-        mutations = drawn(copy, asked.seed, asked.room)
+        mutations = draw_mutations(copy, asked.seed, asked.room)
         chosen = (each for each in mutations if asked.kind in ("", each.kind))
         for each in islice(chosen, asked.number):
             stage, test = judge(copy, each, is_sound)

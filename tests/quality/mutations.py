@@ -149,7 +149,7 @@ def mutations_of(root: Path, file: str) -> list[Mutation]:
     return list(found.values())
 
 
-def drawn(root: Path, seed: int, room: str = "") -> Iterator[Mutation]:
+def draw_mutations(root: Path, seed: int, room: str = "") -> Iterator[Mutation]:
     """Yield the mutations of all files in a drawn order: one of every file, then a second one.
 
     ``room`` leaves only files whose path contains it. Operators of a file take turns, so that the

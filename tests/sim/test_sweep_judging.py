@@ -1,4 +1,4 @@
-"""Expectations held to tables that are made by hand, and the intervals they rest on."""
+"""Expectations judged on hand-made tables, and the intervals that they rest on."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -51,7 +51,7 @@ def test_the_whole_interval_has_to_be_on_one_side(
 
 
 def test_levels_are_compared_seed_by_seed() -> None:
-    """Seeds differ by far more than policies do, and all the same the ratio is known."""
+    """Seeds differ far more than policies do, and the ratio is known all the same."""
     rows = {("tag",): [30.0, 300.0], ("pkg",): [10.0, 100.0], ("cg",): [15.0, 150.0]}
     found = judge(TAG_WINS, grid(rows, POLICY))
     assert [cell.label for cell in found.cells] == ["tag / pkg", "tag / cg"]

@@ -89,3 +89,14 @@ def test_workers_without_work_and_faults_that_meet_none_are_named(straggler: Str
     said = straggler("sim", "slack", *given, "--set", f"faults={faults}").out
     assert "idle: 2 of 3 workers had no work: worker-" in said
     assert said.count(" at 5s changed nothing, because worker-") == 2
+
+
+@pytest.mark.parametrize(
+    ("room", "scenario", "times"),
+    [("slack", "bursts", ["30s", "80s"]), ("watermark", "phases", ["40s"])],
+)
+def test_bursts_of_a_scenario_that_is_cut_short_are_named(
+    straggler: Straggler, room: str, scenario: str, times: list[str]
+) -> None:
+    said = straggler("sim", room, *options(f"scenario={scenario} messages=20")).out
+    assert re.findall(r"burst: the one at (\w+) is left out", " ".join(said.split())) == times

@@ -105,7 +105,7 @@ class Installed(NamedTuple):
         return run("sh", "-c", line, cwd=self.folder, **self.environment)
 
     def print(self, line: str) -> str:
-        """Return what a line of a shell prints, which has a verdict."""
+        """Run a line of a shell that ends with a verdict; return what it prints."""
         done = self.shell(line)
         assert done.returncode in CODES, done.stdout + done.stderr
         return done.stdout

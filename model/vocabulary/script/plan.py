@@ -30,15 +30,15 @@ class Share:
     """Windows and operations, each after its inputs."""
     sent: Mapping[int, tuple[int, ...]]
     """Other workers that read the results of a window or operation."""
-    says: frozenset[int]
-    """Sensors whose rejected arrivals it records; other workers record the others."""
+    first_host_of: frozenset[int]
+    """Sensors whose first host it is: of their hosts, it records their rejected arrivals."""
 
     @cached_property
     def windows(self) -> Mapping[int, tuple[int, ...]]:
         """The windows over a stream that are computed here, by stream."""
         return self._here(self.plan.graph.windows)
 
-    def squares(self, source: int) -> bool:
+    def needs_squares(self, source: int) -> bool:
         """Return whether a window over a stream needs the squares of its values."""
         return any(self.plan.graph.nodes[number].op == "stddev" for number in self.windows[source])
 
@@ -66,7 +66,7 @@ class ScriptPlan:
 
     @property
     def is_timed(self) -> bool:
-        """Whether arrival times have a meaning: sensors may be idle."""
+        """Whether arrival times matter, because sensors may be idle."""
         return self.config.idle_after_us is not None
 
     @property

@@ -198,9 +198,9 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
     """Return all policies side by side, if a second window tells them apart."""
     sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
     remark = (
-        "tuples/s: the rate at which a backlog shrinks; latency: at the load of the run, in the"
-        " second half of it, - where the policy cannot keep up; rho, I, instances a key: means over"
-        " windows, without the first one for rho and I."
+        "tuples/s: how fast a backlog shrinks; latency: in the second half of the run, at its load"
+        " (-: the policy cannot keep up); rho, I, instances a key: means over windows; rho and I"
+        " leave out the first one."
     )
     return compare_sides(SIDES, sides, remark) if sides else None
 

@@ -191,9 +191,9 @@ def alternatives(_: TimedRun, settings: Mapping[str, str], seed: int) -> Alterna
     """Return all placements side by side."""
     sides = side_by_side(settings, seed)
     remark = (
-        "sent/h: tuples and results that the rates predict, counted/h: those of the run; by-sensor"
-        " is the baseline; most/even: the largest load by an even share; tuple: from arrival until"
-        " served; result: from its stamp until it is there."
+        "sent/h: tuples and results sent, as the rates predict; counted/h: as counted in the run;"
+        " most/even: the largest load over an even share; tuple: from its arrival until it is"
+        " served; result: from its stamp until it is there. by-sensor is the baseline."
     )
     return compare_sides(SIDES, sides, remark) if sides else None
 

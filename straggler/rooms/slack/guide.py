@@ -1,6 +1,6 @@
 """Tables and figures of docs/slack-guide.md: ``python -m straggler.rooms.slack.guide [TABLE ...]``.
 
-Tables are Markdown, the same every time; ``--figures docs/figures`` draws the figures.
+Tables are Markdown, identical in every run; ``--figures docs/figures`` draws the figures.
 
 * required: tuples that a first answer must contain, in percent. A window of N tuples has the values
   1, 2, ..., N; (eps, delta) and the control are the defaults. For ``normal`` the coefficient of
@@ -85,7 +85,7 @@ class Picture:
     """Content of one figure."""
 
     config: SlackConfig
-    """Query of every control, but for the control."""
+    """Query, to which each run gives another control."""
     trigger_interval_us: int
     unit: str
     """Unit of slack and latency; see :data:`sim.slack.plots.UNITS_US`."""
