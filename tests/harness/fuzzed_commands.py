@@ -74,9 +74,8 @@ def _rooms() -> Iterator[tuple[str, Form]]:
         judged = ("judge", "w.jsonl", "t.jsonl", "--json", "v.json")
         yield f"judge {room}", Form(judged, judged[:1], answered, ("v.json",))
         head, system = ("diff", room), ("--system", f"model.{room}:make_system")
-        outputs = ("v.json", "v.html")
-        compared = (*head, *system, *words, "--json", outputs[0], "--html", outputs[1])
-        yield f"diff {room}", Form(compared, head, files, outputs, keeps_results=True)
+        compared = (*head, *system, *words, "--json", "v.json")
+        yield f"diff {room}", Form(compared, head, files, ("v.json",), keeps_results=True)
         stored = {"c.json": _counterexample(room, workloads[0])}
         yield f"replay {room}", Form(("replay", "c.json", *system), ("replay",), stored)
 
@@ -91,8 +90,8 @@ def _simulations() -> Iterator[tuple[str, Form]]:
     }
     for room, size in sizes.items():
         sized = [word for each in size for word in ("--set", each)]
-        shown = {"--json": "s.json", "--html": "s.html"}
-        if room == "slack":  # the page of other rooms shows the same picture
+        shown = {"--json": "s.json"}
+        if room == "slack":  # one picture is enough
             shown["--plot"] = "s.svg"
         words = ("sim", room, "--seed", "7", *sized, *chain(*shown.items()))
         yield f"sim {room}", Form(words, words[:2], {}, tuple(shown.values()))
@@ -115,9 +114,8 @@ def _others() -> Iterator[tuple[str, Form]]:
     errata = ("errata", "watermark", "--markdown", "e.md")
     yield "errata", Form(errata, errata[:1], {}, ("e.md",))
     store = dict(_files_of_ledger())
-    ledger = ("ledger", "store", "--json", "l.json", "--html", "l.html")
-    outputs = ("l.json", "l.html")
-    yield "ledger", Form(ledger, ledger[:1], store, outputs, passes_over=tuple(store))
+    ledger = ("ledger", "store", "--json", "l.json")
+    yield "ledger", Form(ledger, ledger[:1], store, ("l.json",), passes_over=tuple(store))
     package = ("package", "--output", "p.zip")
     yield "package", Form(package, package[:1], {}, ("p.zip",))
 

@@ -1,21 +1,12 @@
-"""Pages: results and published claims with their evidence, runs and comparisons as one file.
-
-At night a browser looks at the pages.
-"""
+"""The page of results and published claims with their evidence."""
 
 import ast
-import html
 import json
-import re
-import shutil
-import subprocess
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sim.report.run_page import POLICY
 from sim.sweep.engine import Judged, Sweep
 from sim.sweep.experiment import Reproduction
 from sim.sweep.jobs import perform
@@ -142,111 +133,3 @@ def test_experiments_are_on_the_page_as_they_are_in_the_catalogue() -> None:
         judged = ("", entry.effort)
         expected = {each.says for each in experiment.expectations if each.only in judged}
         assert {finding.says for finding in entry.findings} == expected
-
-
-FAULTS = "slow worker-1 1s 2s 4; fail worker-0 4s 1s; duplicate source-0 9 5"
-SMALL = ("--set", "messages=200", "--set", "tasks=6", "--set", f"faults={FAULTS}")
-BUGGY = "model.slack.variants:lost_update"
-STREAM = "event_time,value,key\n" + "".join(f"{at},1,k\n" for at in (1, 9, 2, 12, 30, 11, 40))
-ASK = ("diff", "slack", "--time-unit", "s", "--per", "key", "--control", "fixed", "--system", BUGGY)
-
-
-PICTURE = re.compile(r'<img class="plot" alt="[^"<]*" src="data:image/svg\+xml;base64,[\w+/=]*">')
-
-
-def read(folder: Path, name: str = "run.html") -> str:
-    """Return a page, which is whole and needs nothing."""
-    page = (folder / name).read_text(encoding="utf-8")
-    names = re.findall(r'\bid="([^"]*)"', page)
-    assert len(set(names)) == len(names)
-    assert {link for link in re.findall(r'href="([^"]*)"', page) if link[1:] not in names} == set()
-    assert html.unescape(page).count(POLICY) == 1
-    rest = re.sub(PICTURE, "", page)
-    assert not re.search(r'https?:|@import|javascript:|src="|<script|<img|<image', rest)
-    return page
-
-
-def test_a_broken_comparison_shows_its_counterexample_and_escapes_names(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    name = "<img src=x>&\"'.csv"
-    (tmp_path / name).write_text(STREAM.replace(",k\n", ",<b>key\n"), encoding="utf-8")
-    chosen = ("--aggregate", "sum", "--reference", "model", "--level", "steps")
-    assert straggler(*ASK, "--input", name, *chosen, "--html", "run.html").code == 1
-    page = read(tmp_path)
-    for said in ("straggler replay counterexamples", "&lt;img src=x&gt;&amp;&#34;", "&lt;b&gt;key"):
-        assert said in page
-
-
-# ------------------------------------------------------------------------------------ in a browser
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--hide-scrollbars", "--enable-logging=stderr", "--virtual-time-budget=5000"),
-    "--host-resolver-rules=MAP * ~NOTFOUND",  # whatever is asked for, nothing leaves the machine
-    "--allow-file-access-from-files",  # so that the frame may look into the page
-)
-FRAME = """\
-<!DOCTYPE html>
-<iframe src="page.html" style="width: %dpx; height: 844px; border: 0"></iframe>
-<script>
-const height = each => each.getBoundingClientRect().height;
-// This page is loaded when the one in the frame is.
-window.addEventListener("load", () => {
-  const frame = document.querySelector("iframe");
-  const page = frame.contentDocument, root = page.documentElement;
-  page.querySelectorAll("details").forEach(each => { each.open = true; });
-  document.body.textContent = JSON.stringify({
-    fits: root.scrollWidth <= root.clientWidth,
-    plots: [...page.querySelectorAll("img")].filter(each => height(each) > 100).length,
-    fetched: frame.contentWindow.performance.getEntriesByType("resource").map(each => each.name),
-  });
-});
-</script>
-"""
-
-
-def look(page: str, folder: Path, width: int) -> dict[str, Any]:
-    """Open a page with everything unfolded, or skip the test where there is no browser."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        pytest.skip(f"NOBODY HAS LOOKED AT THE PAGE: none of {', '.join(BROWSERS)} is installed")
-    (folder / "page.html").write_text(page, encoding="utf-8")
-    frame = folder / "frame.html"
-    frame.write_text(FRAME % width, encoding="utf-8")
-    profile = f"--user-data-dir={folder / 'profile'}"
-    done = subprocess.run(
-        [found, *FLAGS, profile, "--dump-dom", frame.as_uri()],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    said = re.search(r"<body>(.*)</body>", done.stdout, re.DOTALL)
-    assert said, done.stderr[-2000:]
-    assert "Content Security Policy" not in done.stderr
-    seen: dict[str, Any] = json.loads(html.unescape(said[1]))
-    return seen
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("sim", "slack", *SMALL, "--html"),
-        (*ASK, "--input", "s.csv", "--aggregate", "sum", "--html"),
-    ],
-)
-def test_a_browser_shows_every_plot_and_fetches_nothing(
-    straggler: Straggler, tmp_path: Path, command: tuple[str, ...]
-) -> None:
-    (tmp_path / "s.csv").write_text(STREAM, encoding="utf-8")
-    assert straggler(*command, "run.html").code in (0, 1)
-    page = read(tmp_path)
-    plots = len(PICTURE.findall(page))
-    assert plots == 1
-    for width in (320, 1280):
-        seen = look(page, tmp_path, width)
-        assert seen == {"fits": True, "plots": plots, "fetched": []}
