@@ -13,7 +13,7 @@ from straggler.errors import UsageError
 from straggler.inputs.text_files import cannot_be_replaced, reason_of, write_output
 from straggler.options import STDIO, Arguments
 
-WRITTEN = ("json", "junit", "plot", "svg", "markdown", "output")
+WRITTEN = ("json", "junit", "plot", "markdown", "output")
 ON_STDOUT = ("--json", "--junit", "--markdown")
 """Options whose file may be :data:`STDIO`."""
 READ = (

@@ -18,7 +18,6 @@ from straggler.options import PATH, Arguments, Option
 from straggler.rooms.script import inputs
 from straggler.rooms.script.formatter import formatted
 from straggler.rooms.script.inputs import InvalidScriptsError, read_script, read_workflows
-from straggler.rooms.script.picture import picture
 from straggler.rooms.script.plan import make_plan, print_plan
 from straggler.rooms.script.queries import refuse_equal_names, sensors_of
 
@@ -27,7 +26,7 @@ examples:
   straggler script check *.script --sensors weather
   straggler script fmt mine.script                       rewrites the script in the usual form
   straggler script fmt --check *.script                  only lists scripts in another form
-  straggler script explain *.script --sensors weather --workers 4 --svg plan.svg
+  straggler script explain *.script --sensors weather --workers 4
   straggler script run mine.script --input weather --output results.csv
   straggler script run mine.script --input readings.csv --key sensor --event-time at \\
       --time-unit ms --lateness 5s --output results.parquet
@@ -67,7 +66,6 @@ def _load(name: str) -> Command:
             options = [
                 Option("--workers", "number of workers (4)", type=int, default=4, metavar="N"),
                 Option("--cap-percent", share, type=int, default=125, metavar="N"),
-                Option("--svg", "draw the plan", type=PATH, metavar="FILE.svg"),
                 Option("--json", "also write the plan to FILE", type=PATH, metavar="FILE"),
             ]
             return _command(name, [files, sensors, *options], _explain)
@@ -140,10 +138,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _explain(args: Arguments) -> int:
-    refuse_unwritable("--svg", args.svg)
     refuse_unwritable("--json", args.json)
-    if args.svg is not None and args.svg.suffix.lower() != ".svg":
-        raise UsageError(f"--svg {str(args.svg)!r}: its name must end in .svg")
     known = _known(args)
     flows = read_workflows(refuse_equal_names(args.files), known)
     if known is None:
@@ -157,7 +152,5 @@ def _explain(args: Arguments) -> int:
     plan = make_plan(config)
     out = render.console(args.json)
     print_plan(out, plan)
-    if args.svg is not None:
-        args.svg.write_text(picture(plan), encoding="utf-8")
     write_json(args.json, plan.to_json())
     return 0

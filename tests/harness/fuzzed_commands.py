@@ -103,8 +103,8 @@ def _others() -> Iterator[tuple[str, Form]]:
     check, fmt, explain = (("script", action, name) for action in ("check", "fmt", "explain"))
     yield "script check", Form(check, check[:2], script, explains=True)
     yield "script fmt", Form(fmt, fmt[:2], script, explains=True, rewrites=(name,))
-    drawn = (*explain, "--svg", "p.svg")
-    yield "script explain", Form(drawn, explain[:2], script, ("p.svg",), explains=True)
+    told = (*explain, "--json", "p.json")
+    yield "script explain", Form(told, explain[:2], script, ("p.json",), explains=True)
     engine = ROOT / "engines" / "duckdb"
     paths = [*engine.glob("*.toml"), *engine.glob("*.json"), *engine.rglob("*.py")]
     stored = {str(path.relative_to(ROOT)): path.read_bytes() for path in sorted(paths)}
