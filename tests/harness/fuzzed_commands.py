@@ -100,9 +100,8 @@ def _simulations() -> Iterator[tuple[str, Form]]:
 def _others() -> Iterator[tuple[str, Form]]:
     name = "means.script"
     script = {name: FILES[name]}
-    check, fmt, explain = (("script", action, name) for action in ("check", "fmt", "explain"))
+    check, explain = (("script", action, name) for action in ("check", "explain"))
     yield "script check", Form(check, check[:2], script, explains=True)
-    yield "script fmt", Form(fmt, fmt[:2], script, explains=True, rewrites=(name,))
     told = (*explain, "--json", "p.json")
     yield "script explain", Form(told, explain[:2], script, ("p.json",), explains=True)
     engine = ROOT / "engines" / "duckdb"
