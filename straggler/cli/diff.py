@@ -16,7 +16,6 @@ from straggler.cli.input_options import columns_of, input_options, refuse_number
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
 from straggler.inputs.columns import ISO
-from straggler.inputs.text_files import write_output
 from straggler.judging import counterexamples
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
@@ -24,7 +23,6 @@ from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from straggler.judging.systems import SPARK, local_master, open_system
 from straggler.judging.trial import Trial
 from straggler.options import PATH, VERBOSE, Arguments, Duration, Option, Size
-from straggler.pages.junit import SKIPPED, Check, check_of, junit
 from straggler.rooms import Case, Room, SkippedInput, find_rooms
 
 EXAMPLES = """\
@@ -58,7 +56,6 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     """Yield the options of a comparison, those of the rooms' queries, and those of files."""
     yield from input_options(rooms)
     yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
-    yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
     if len(rooms) > 1:
         quick = "compare one query of each room, on real data"
         yield Option("--quick", quick, "is_quick", is_flag=True)
@@ -187,7 +184,6 @@ def _begin(args: Arguments, rooms: list[Room], read: Callable[[Room], Chosen]) -
 def _refuse_options(args: Arguments) -> None:
     """Raise :class:`UsageError` for output that cannot be written, or for bad numbers."""
     refuse_unwritable("--json", args.json)
-    refuse_unwritable("--junit", args.junit)
     refuse_unmakable("--counterexamples", args.counterexamples)
     refuse_numbers(args)
 
@@ -296,7 +292,7 @@ def _judge_one(
 
 
 def _print(args: Arguments, found: Comparisons) -> None:
-    out = render.console(args.json, args.junit)
+    out = render.console(args.json)
     judgements = found.judgements
     render.print_lines(out, [_summary(args, found), *filter(None, [found.note]), ""])
     render.print_tables(out, judgements)
@@ -319,33 +315,9 @@ def _skipped(found: Comparisons) -> list[str]:
 
 
 def _write(args: Arguments, found: Comparisons) -> None:
-    """Write the files that the options name; JSON that is not complete has another form."""
+    """Write the verdicts as JSON; those that are not complete have another form."""
     rows = [
         {**each.to_json(), "files": [file.to_json() for file in each.case.set_aside]}
         for each in found.judgements
     ]
     write_json(args.json, {"incomplete": found.note, "comparisons": rows} if found.note else rows)
-    if args.junit is not None:
-        suites: dict[str, list[Check]] = {}
-        for room, test in _checks_of(found):
-            suites.setdefault(room.name, []).append(test)
-        write_output(args.junit, junit("straggler diff", suites))
-
-
-def _checks_of(found: Comparisons) -> Iterator[tuple[Room, Check]]:
-    """Yield a check for each comparison; one without a verdict is skipped."""
-    judged = {id(judgement.case): judgement for judgement in found.judgements}
-    for room, case in found.chosen:
-        judgement = judged.get(id(case))
-        if isinstance(case, SkippedInput):
-            yield room, Check(case.input, SKIPPED, case.reason)
-            continue
-        name = f"{case.input}, {case.query}"
-        if judgement is None:
-            yield room, Check(name, SKIPPED, found.note)
-            continue
-        first, *_ = broken = judgement.broken or (render.reasons([judgement]),)
-        text = "\n".join(broken)
-        yield room, check_of(name, judgement.outcome, first, text, judgement.seconds)
-    for room in found.unread:
-        yield room, Check(room.quick, SKIPPED, found.note)

@@ -29,7 +29,7 @@ def breaks(*_: object) -> Any:
     raise LookupError("no\nidea")
 
 
-@pytest.mark.parametrize("line", ["diff slack --junit", "explore slack --json", "sim slack --json"])
+@pytest.mark.parametrize("line", ["diff slack --json", "explore slack --json", "sim slack --json"])
 def test_an_unwritable_output_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
 ) -> None:
