@@ -87,8 +87,7 @@ def _section(entry: Entry) -> Iterator[str]:
     if entry.source:
         yield f"*Source: {entry.source}.*\n"
     if entry.published:
-        numbers = f" As numbers: {entry.numbers}." if entry.numbers else ""
-        yield f"**Published.** {entry.published}{numbers}\n"
+        yield f"**Published.** {entry.published}\n"
     seeds = f"{counted(len(entry.seeds), 'seed')}, {entry.confidence:.0%} confidence"
     yield f"**Simulated**, {counted(entry.runs, 'run')}, {seeds}, {entry.effort}:\n"
     yield from (f"- {_finding(each)}.{_verdict(each)}" for each in entry.findings)
@@ -111,7 +110,7 @@ def _finding(finding: ReportedFinding) -> str:
 # ----------------------------------------------------------------------------------- summary
 
 TEXTS = (
-    *("name", "room", "run", "title", "claim", "source", "published", "numbers"),
+    *("name", "room", "run", "title", "claim", "source", "published"),
     *("effort", "code", "again"),
 )
 """Fields of an entry that the summary copies."""
