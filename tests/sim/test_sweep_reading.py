@@ -61,7 +61,7 @@ def test_near_stands_for_two_bounds() -> None:
         ({"quick": {"factors": {"slower": [[1]]}}}, "quick.factors.slower is [1]; it must be one"),
         ({"fan": "slower"}, "fan is 'slower'; it must be one of policy"),
         ({"source": {"paper": "x"}}, "source.where is missing"),
-        ({"published": {"said": "x"}}, "there is no published.said; did you mean 'says'?"),
+        ({"published": {"said": "x"}}, "there is no published.said; known are says"),
         ({"base": {"tupels": 1}}, "there is no base.tupels; did you mean 'tuples'?"),
         ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
         ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
