@@ -66,7 +66,7 @@ def pages() -> dict[str, str]:
         "api.md": api.page(),
         "settings.md": settings.markdown(room_names()),
         "speed.md": speed(RESULTS),
-        "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
+        "reproduction.md": reproduction.page(summary),
         "soak.md": soak(
             (DOCS / "soak.md").read_text(encoding="utf-8"),
             json.loads((DOCS / "soak.json").read_text(encoding="utf-8")),

@@ -218,7 +218,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         **row_cases(lambda seen: seen.accounts, *PLACES),
     },
 )
-over_all = CLAIMS.over_all
 
 
 def judge(workload: Workload, trace: Trace, recording: Recording = COMPLETE) -> Judgement:

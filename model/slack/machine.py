@@ -14,7 +14,7 @@ Rules of this file:
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from model.slack.requirement import WindowFacts, cv_squared_of
+from model.slack.requirement import WindowFacts, cv_squared_of, requirement_of
 from model.slack.rules import RULES, Coverage, Factor, Rules
 from model.vocabulary import Event, SlackConfig, Step
 from model.vocabulary.slack import Judged, Progress
@@ -88,7 +88,7 @@ class Task(WindowTask[SlackConfig]):
         super().__init__(config, number, rules)
         self._feedback_us = config.feedback
         self._needs_values = config.needs_values
-        self._requirement = rules.requirement(config)
+        self._requirement = requirement_of(config)
         self.restore(TaskState())
 
     def restore(self, state: TaskState) -> None:

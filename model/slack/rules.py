@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from math import floor
 from typing import NamedTuple
 
-from model.slack.requirement import Requirement, requirement_of
 from model.vocabulary import SlackConfig
 from model.windows.rules import WindowRules
 
@@ -121,7 +120,6 @@ class Rules(WindowRules):
     """The table of decisions."""
 
     slack_us: Callable[[SlackConfig, float, int], int] = slack_us
-    requirement: Callable[[SlackConfig], Requirement] = requirement_of
     law: Law = law
 
 

@@ -11,16 +11,13 @@ Rules of this file:
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from math import ceil, floor, isfinite, sqrt
-from statistics import NormalDist
+from math import floor
 
-from model.checking.variants import AGREEMENT, PLANTED, Variant, factories
-from model.slack import requirement, rules
+from model.checking.variants import PLANTED, Variant, factories
+from model.slack import rules
 from model.slack.machine import MODEL, Task
-from model.slack.requirement import Requirement, WindowFacts
 from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, Fault, SlackConfig, Workload
-from model.vocabulary.settings import JsonObject
 from model.windows import variants
 from model.windows.rules import LATE, OPEN, Place, Stream
 from model.windows.state import Pair
@@ -61,37 +58,6 @@ def _halves_the_delay(config: SlackConfig, alpha: float, max_delay_us: int) -> i
     return rules.slack_us(config, alpha, max_delay_us // 2)
 
 
-def _smaller_root(config: SlackConfig) -> Requirement:
-    right = requirement.requirement_of(config)
-    if config.aggregate != "sum" or config.lambda_thr is not None or config.needs_values:
-        return right
-    eps, z = config.eps, NormalDist().inv_cdf(1 - requirement.level(config))
-
-    def required(known: WindowFacts) -> int:
-        a = z * z * known.cv_squared / known.total
-        if not isfinite(a):
-            return known.total
-        missing = (2 * eps + a + sqrt(a * a + 4 * a * eps * (1 - eps))) / (2 * (1 + a))
-        return max(0, floor((1 - missing) * known.total + requirement.ROUNDING) + 1)
-
-    return required
-
-
-def _normal_quantile(config: SlackConfig) -> Requirement:
-    right = requirement.requirement_of(config)
-    is_rank = config.aggregate in ("median", "quantile") and config.lambda_thr is None
-    if not is_rank:
-        return right
-    q = 0.5 if config.aggregate == "median" else config.q
-    spread = NormalDist().inv_cdf(1 - requirement.level(config) / 2) ** 2 * q * (1 - q)
-
-    def required(known: WindowFacts) -> int:
-        share = spread / (spread + known.total * config.eps**2)
-        return max(1, ceil(share * known.total - requirement.ROUNDING))
-
-    return required
-
-
 # -------------------------------------------------------------------------------------- examples
 
 
@@ -102,10 +68,6 @@ def _example(
     settings: dict[str, object] = {"size_us": 10, "slide_us": 5, "control": "fixed", **config}
     values = [1.0] * len(event_times_us)
     return variants.example("slack", settings, event_times_us, values, cuts, keys)
-
-
-VARIED: JsonObject = {"size_us": 10, "slide_us": 5, "eps": 0.4}
-"""Settings of a query whose values vary: cv is 0.5."""
 
 
 # -------------------------------------------------------------------------------------- variants
@@ -215,25 +177,6 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A redelivery of an identity that is not forgotten is ignored.",
             replace(RULES, is_redelivery=variants.never_a_redelivery),
             variants.with_redelivery(_example(5)),
-        ),
-        _variant(
-            "smaller_root",
-            AGREEMENT,
-            "Of the two roots of the quadratic for the coverage of a sum, the smaller one is "
-            "required: the deviation is subtracted from the missing share that eps allows.",
-            PLANTED,
-            "The larger coverage is required, which is the smaller root in the missing share.",
-            replace(RULES, requirement=_smaller_root),
-            variants.example("slack", VARIED, (12, 13), (1.0, 3.0)),
-        ),
-        _variant(
-            "normal_quantile",
-            AGREEMENT,
-            "The rank of a quantile is assumed to be normally distributed, even in the tails.",
-            PLANTED,
-            "The rank of a random subset's answer is hypergeometric, and computed exactly.",
-            replace(RULES, requirement=_normal_quantile),
-            _example(12, 13, control="conformal", aggregate="quantile", q=0.99, eps=0.2),
         ),
         _variant(
             "clears_everything",

@@ -308,5 +308,4 @@ def describe_state(scope: Scope, state: State) -> str:
 EXPLORER = ScopeExplorer(
     SCOPES, RULES, VARIANTS, Transitions, claims_of, describe_action, describe_state
 )
-machine_of = EXPLORER.machine_of
 explore = EXPLORER.explore

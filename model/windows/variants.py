@@ -34,11 +34,6 @@ def never_a_redelivery(_task: Stream, _event: Event) -> bool:
     return False
 
 
-def without_running_maximum(_before_us: int, now_us: int) -> int:
-    """Let the watermark fall when the wait grows."""
-    return now_us
-
-
 def without_age(config: WindowQuery, pending: Pending, _wm_us: int, is_flush: bool) -> str | None:
     """Ignore the age of pending pairs."""
     if is_flush:

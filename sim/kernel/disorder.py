@@ -1,4 +1,4 @@
-"""Disorder: disturbances of delays as data, and measures of the disorder of an arrival order.
+"""Disorder: disturbances of delays, as data.
 
 A source has an ordinary delay (a distribution). The *disturbances* of a plan change it for some
 time, for one source or for all. Times are event times in microseconds since the start of the run:
@@ -11,7 +11,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from model.vocabulary import Event
 from model.vocabulary.settings import require
 from sim.kernel.distributions import Distribution, FloatArray, draw_us
 from sim.kernel.plain import plain
@@ -159,33 +158,3 @@ def _within(
     since_us = times_us - start_us
     since_last_us = since_us if every_us is None else since_us % every_us
     return (since_us >= 0) & (since_last_us < length_us)
-
-
-class Disorder(NamedTuple):
-    """Disorder of an arrival order. A tuple is late if a larger event time arrived before it."""
-
-    tuples: int
-    late_share: float
-    late_share_within_keys: float
-    """Share of late tuples if each tuple is compared with tuples of its own key only."""
-    delay_p50_us: float
-    delay_p99_us: float
-    delay_max_us: float
-
-
-def measure(arrivals: Sequence[Event]) -> Disorder:
-    """Return the disorder of events in arrival order; all figures are 0 without events."""
-    if not arrivals:
-        return Disorder(0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    late, late_within = 0, 0
-    latest_us, latest_of_key = arrivals[0].event_time_us, dict[str, int]()
-    for event in arrivals:
-        latest_within = latest_of_key.get(event.key, event.event_time_us)
-        late += event.event_time_us < latest_us
-        late_within += event.event_time_us < latest_within
-        latest_us = max(latest_us, event.event_time_us)
-        latest_of_key[event.key] = max(latest_within, event.event_time_us)
-    delays = np.array([event.arrival_us - event.event_time_us for event in arrivals])
-    p50, p99 = np.percentile(delays, (50, 99))
-    n = len(arrivals)
-    return Disorder(n, late / n, late_within / n, float(p50), float(p99), float(delays.max()))

@@ -64,8 +64,6 @@ class Entry(NamedTuple):
     """The text, and the figure or table in it."""
     published: str
     """The published result, in a sentence."""
-    numbers: str
-    """The published result as numbers with names and units; may be empty."""
     verdict: Reproduction | None
     """``None`` while an expectation is not met."""
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""Plots of timed runs as SVG or PNG files and in pages; the same run gives the same bytes.
+"""Plots of timed runs as SVG or PNG files; the same run gives the same bytes.
 
 Rules of this file:
 
@@ -7,7 +7,6 @@ Rules of this file:
   in more than their colour.
 """
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import cycle
@@ -60,14 +59,6 @@ SETTINGS: dict[Any, Any] = {  # Matplotlib types each key as a literal
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "straggler",  # ids depend on the figure alone
 }
-
-
-def as_svg(draw: Callable[..., Figure], *arguments: object) -> str:
-    """Return the figure that ``draw`` returns for its arguments as the text of an SVG file."""
-    written = io.StringIO()
-    with rc_context(SETTINGS):
-        draw(*arguments).savefig(written, **FORMATS[".svg"])
-    return written.getvalue()
 
 
 def save(draw: Callable[..., Figure], arguments: Sequence[object], path: Path) -> None:

@@ -10,7 +10,6 @@ from sim.report.words import (
     levels_in_words,
     name_in_sentence,
     unit_of,
-    values_in_words,
     with_limits,
 )
 from sim.sweep.experiment import Reproduction
@@ -36,7 +35,6 @@ def entry_of(record: JsonObject) -> Entry:
         claim=about["claim"] or "",
         source=f"{source['paper']}, {source['where']}" if source else "",
         published=published["says"] if published else "",
-        numbers=values_in_words((published or {}).get("values") or {}, names),
         verdict=None if verdict is None else Reproduction(verdict),
         outcome=Outcome(record["outcome"]),
         findings=tuple(_finding(each, names) for each in expectations),
@@ -64,7 +62,7 @@ def _finding(record: JsonObject, names: Names) -> ReportedFinding:
 def _unit(record: JsonObject) -> Unit:
     """Return the unit of the measure; a ratio has none."""
     known = [cell["estimate"] for cell in record["cells"] if cell["estimate"] is not None]
-    return Unit("") if record["compare"] == "ratio" else unit_of(record["measure"], known)
+    return Unit() if record["compare"] == "ratio" else unit_of(record["measure"], known)
 
 
 def _sentence(record: JsonObject, unit: Unit, names: Names) -> str:

@@ -1,15 +1,14 @@
 """Readable names, units and numbers of results."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
 
 class Unit(NamedTuple):
-    """The name of a figure with its unit, the unit's symbol, and its size in raw units."""
+    """The symbol of a unit, and its size in raw units."""
 
-    label: str
     symbol: str = ""
     size: float = 1.0
 
@@ -22,11 +21,10 @@ _DURATION = re.compile(r"(\w+_us)( from)? ([\d.]+)(?: to ([\d.]+))?")
 
 
 Names = Mapping[str, str]
-"""Readable names of factors, measures and published numbers, by name in the experiment."""
-NO_NAMES: Names = {}
+"""Readable names of factors and measures, by name in the experiment."""
 
 
-def readable_name(name: str, names: Names = NO_NAMES) -> str:
+def readable_name(name: str, names: Names) -> str:
     """Return the readable name of a setting or measure, without its unit."""
     if name in names:
         return names[name]
@@ -40,19 +38,18 @@ def name_in_sentence(name: str, names: Names) -> str:
     return _ASIDE.sub("", readable_name(name, names))
 
 
-def unit_of(name: str, values: Sequence[float], names: Names = NO_NAMES) -> Unit:
+def unit_of(name: str, values: Sequence[float]) -> Unit:
     """Choose the unit of values: long times are not written in microseconds."""
-    words = readable_name(name, names)
     for suffix, size in _RATES.items():
         if name.endswith(suffix):
-            return Unit(f"{words} (1/s)", "/s", size)
+            return Unit("/s", size)
     if not name.endswith("_us"):
-        return Unit(words)
+        return Unit()
     largest = max(map(abs, values), default=0)
     for symbol, size in _TIMES:
         if largest >= size:
-            return Unit(f"{words} ({symbol})", f" {symbol}", size)
-    return Unit(f"{words} (µs)", " µs")
+            return Unit(f" {symbol}", size)
+    return Unit(" µs")
 
 
 def format_number(value: float) -> str:
@@ -72,7 +69,7 @@ def with_limits(estimate: float, low: float, high: float, unit: Unit) -> str:
     return f"{number}{unit.symbol} ({' to '.join(limits)})"
 
 
-def levels_in_words(label: str, names: Names = NO_NAMES) -> str:
+def levels_in_words(label: str, names: Names) -> str:
     """Return readable levels from those of a sweep, such as ``window_us 500000, tag / shuffle``."""
     text = _DURATION.sub(lambda found: _duration(found, names), label)
     for name in names:
@@ -86,31 +83,6 @@ def _duration(found: re.Match[str], names: Names) -> str:
     unit = unit_of(name, values)
     numbers = " to ".join(format_number(value / unit.size) for value in values)
     return f"{name_in_sentence(name, names)}{path or ''} {numbers}{unit.symbol}"
-
-
-def values_in_words(values: Mapping[str, object], names: Names = NO_NAMES) -> str:
-    """Return published numbers with their names and units."""
-    parts = []
-    for name, value in values.items():
-        unit = unit_of(name, list(_numbers(value)), names)
-        parts.append(f"{unit.label} {_value(value, unit)}")
-    return "; ".join(parts)
-
-
-def _numbers(value: object) -> Iterator[float]:
-    if isinstance(value, int | float):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _numbers(each)
-
-
-def _value(value: object, unit: Unit) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{_value(each, unit)} at {key}" for key, each in value.items())
-    if isinstance(value, list):
-        return ", ".join(_value(each, unit) for each in value)
-    return format_number(value / unit.size) if isinstance(value, int | float) else str(value)
 
 
 def version(code: str) -> str:

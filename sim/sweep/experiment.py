@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from model.vocabulary.settings import JsonObject
-
 EFFORTS = ("quick", "full")
 """Sizes of an experiment: a small grid, or the whole one."""
 
@@ -106,14 +104,6 @@ class Source(NamedTuple):
     """Figure, table or section."""
 
 
-class Published(NamedTuple):
-    """The published result."""
-
-    says: str
-    values: JsonObject
-    """Published numbers, as far as the text gives them."""
-
-
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """An experiment, as its file declares it."""
@@ -127,7 +117,8 @@ class Experiment:
     title: str
     claim: str
     source: Source | None
-    published: Published | None
+    published: str
+    """The published result in a sentence; empty: none."""
     grids: Mapping[str, Grid]
     """Grids, by effort."""
     measures: tuple[Measure, ...]
@@ -135,4 +126,4 @@ class Experiment:
     confidence: float
     """Confidence level of every interval."""
     labels: Mapping[str, str]
-    """Readable names of factors, measures and published numbers."""
+    """Readable names of factors and measures."""

@@ -23,7 +23,6 @@ from sim.sweep.experiment import (
     Label,
     Level,
     Measure,
-    Published,
     Source,
 )
 from sim.sweep.measurable import Measurable, measurable
@@ -281,7 +280,6 @@ def _labels(
     table = file.table("labels")
     known = [factor.name for grid in grids.values() for factor in grid.factors]
     known += [measure.name for measure in measures]
-    known += file.table("published").table("values").values
     table.refuse_others(list(dict.fromkeys(known)))
     return {name: table.text(name) for name in table.values}
 
@@ -293,17 +291,8 @@ def _source(file: Table) -> Source | None:
     return Source(table.text("paper"), table.text("where"))
 
 
-def _published(file: Table) -> Published | None:
-    if not file.has("published"):
-        return None
-    table = file.table("published", Published._fields)
-    values = table.table("values")
-    for name, value in values.values.items():
-        parts = list(value.values()) if isinstance(value, dict) else value
-        listed = parts if isinstance(parts, list) else [parts]
-        good = all(is_number(each) and isfinite(each) for each in listed)
-        values.require(good, name, value, "a finite number, or a list or a table of those")
-    return Published(table.text("says"), values.values)
+def _published(file: Table) -> str:
+    return file.table("published", ("says",)).text("says") if file.has("published") else ""
 
 
 def _refuse_twice(experiment: Experiment) -> None:

@@ -146,7 +146,7 @@ def record_of(results: Results) -> JsonObject:
 
 
 def _experiment_record(experiment: Experiment) -> JsonObject:
-    source, published = experiment.source, experiment.published
+    source = experiment.source
     return {
         "name": experiment.name,
         "room": experiment.room,
@@ -155,7 +155,7 @@ def _experiment_record(experiment: Experiment) -> JsonObject:
         "title": experiment.title,
         "claim": experiment.claim or None,
         "source": source._asdict() if source else None,
-        "published": published._asdict() if published else None,
+        "published": {"says": experiment.published} if experiment.published else None,
         "confidence": experiment.confidence,
         "labels": dict(experiment.labels),
     }

@@ -23,7 +23,7 @@ from spark_impl.runtime.landed_files import Landed, landed_in
 from spark_impl.runtime.provenance import identity_of
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft, TableStore, require_view
-from spark_impl.runtime.tables import BATCH, TableWriter, View, look, plan_of
+from spark_impl.runtime.tables import BATCH, TableWriter, View, plan_of
 
 ACCOUNT = "account"
 COLUMNS = pa.schema([("place", pa.string()), ("rows", pa.int64()), ("seq", pa.int64())])
@@ -165,17 +165,6 @@ def listed_as(place: str, rows: pa.Table) -> pa.Table:
         return rows.filter(pc.is_in(rows.column("reason"), _REASONS[place]))
     elsewhere = pa.concat_arrays([*_REASONS.values()])
     return rows.filter(pc.invert(pc.is_in(rows.column("reason"), elsewhere)))
-
-
-def course(store: Address) -> list[tuple[int, Counter[str]]]:
-    """Return the rows of each micro-batch of a query by place, in order; none for a landing."""
-    found: dict[int, Counter[str]] = {}
-    view = look(locate(store))
-    if view is not None:
-        account = _AnyStore(view.root, seen=view).read_kind(ACCOUNT).sort_by(BATCH)
-        for row in account.to_pylist():
-            found.setdefault(row[BATCH], Counter())[row["place"]] += row["rows"]
-    return [(batch, _share(rows)) for batch, rows in found.items()]
 
 
 def rows_since(view: View, first: int) -> Counter[str]:

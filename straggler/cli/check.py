@@ -10,11 +10,9 @@ from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError
-from straggler.inputs.text_files import write_output
 from straggler.jobs import MODES
 from straggler.judging.counterexamples import FOLDER
 from straggler.options import PATH, VERBOSE, Arguments, Option
-from straggler.pages.junit import check_of, junit
 
 EXAMPLES = """\
 examples:
@@ -48,7 +46,6 @@ def make_command(summary: str) -> Command:
         Option("--streams", "number of drawn streams (24)", type=int, default=24, metavar="N"),
         Option("--seed", "seed of the streams (0)", type=int, default=0, metavar="N"),
         Option("--json", "also write the report to FILE", type=PATH, metavar="FILE"),
-        Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE"),
         Option("--master", "Spark master (local[2])", metavar="URL", is_rare=True),
         VERBOSE,
         Option(
@@ -66,7 +63,6 @@ def make_command(summary: str) -> Command:
 def run(args: Arguments) -> int:
     """Judge a job and return the exit code of its outcome."""
     refuse_unwritable("--json", args.json)
-    refuse_unwritable("--junit", args.junit)
     refuse_unmakable("--counterexamples", args.counterexamples)
     if args.event_time is None:
         raise UsageError("--event-time is missing; it names the column of event times")
@@ -96,15 +92,9 @@ def run(args: Arguments) -> int:
         }
         more = {"keeps_state": args.keeps_state, "streams": args.streams, "seed": args.seed}
         report = judge_job(job, spark, **asked, **more, rows=rows, name=args.job)
-    out = render.console(args.json, args.junit)
+    out = render.console(args.json)
     render.print_lines(out, str(report).splitlines())
     write_json(args.json, report.to_json())
-    if args.junit is not None:
-        checks = [
-            check_of(each.claim, each.outcome, each.sentence, str(report), None)
-            for each in report.verdicts
-        ]
-        write_output(args.junit, junit("straggler check", {args.job: checks}))
     if report.rows is not None:
         broken = next(e for e in report.verdicts if e.claim == report.rows["claim"])
         sentence = f"{broken.claim}: {broken.sentence}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -17,7 +16,6 @@ from straggler.cli.input_options import columns_of, input_options, refuse_number
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
 from straggler.inputs.columns import ISO
-from straggler.inputs.text_files import write_output
 from straggler.judging import counterexamples
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
@@ -25,15 +23,11 @@ from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from straggler.judging.systems import SPARK, local_master, open_system
 from straggler.judging.trial import Trial
 from straggler.options import PATH, VERBOSE, Arguments, Duration, Option, Size
-from straggler.pages.junit import SKIPPED, Check, check_of, junit
 from straggler.rooms import Case, Room, SkippedInput, find_rooms
-
-if TYPE_CHECKING:
-    from sim.report.run_page import RunSection
 
 EXAMPLES = """\
 examples:
-  straggler diff all --html runs.html
+  straggler diff all
   straggler diff slack --input umts --window 2s --slide 500ms --per key --json verdict.json
   straggler diff slack --input trips.csv --event-time picked_up --value fare --time-unit iso \\
       --window 1h --slide 5min
@@ -62,8 +56,6 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     """Yield the options of a comparison, those of the rooms' queries, and those of files."""
     yield from input_options(rooms)
     yield Option("--json", "also write the verdicts to FILE", type=PATH, metavar="FILE")
-    yield Option("--html", "also write a page with every run", type=PATH, metavar="FILE.html")
-    yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
     if len(rooms) > 1:
         quick = "compare one query of each room, on real data"
         yield Option("--quick", quick, "is_quick", is_flag=True)
@@ -130,8 +122,6 @@ class Comparisons:
     judgements: list[Judgement] = field(default_factory=list)
     reports: list[list[str]] = field(default_factory=list)
     """A report on each broken comparison."""
-    sections: list["RunSection"] = field(default_factory=list)
-    """Sections of the page, if one is written."""
     stopped: str = ""
     """Reason why no more were judged; empty if all were."""
 
@@ -194,8 +184,6 @@ def _begin(args: Arguments, rooms: list[Room], read: Callable[[Room], Chosen]) -
 def _refuse_options(args: Arguments) -> None:
     """Raise :class:`UsageError` for output that cannot be written, or for bad numbers."""
     refuse_unwritable("--json", args.json)
-    refuse_unwritable("--junit", args.junit)
-    refuse_unwritable("--html", args.html)
     refuse_unmakable("--counterexamples", args.counterexamples)
     refuse_numbers(args)
 
@@ -279,7 +267,6 @@ def _judge_one(
     expected = run_reference(scope.room, case.workload, args.reference, scope.step_types)
     progress.update(task, description=f"{case.input}: {case.query}")
     judgement = judge(scope, case, system, expected)
-    course = expected.course
     del expected  # a large trace, which should be gone before the next one is made
     if interrupts.came():  # the system may have noticed it and given up
         raise KeyboardInterrupt
@@ -298,13 +285,6 @@ def _judge_one(
         has_files = args.input or getattr(args, "r", None)
         is_iso = args.time_unit == ISO or not has_files
         found.reports.append(render.with_times(report) if is_iso else report)
-    if args.html is not None:
-        # Imported here: matplotlib takes a second, and no other output needs it.
-        from straggler.pages.runs import compared_section
-
-        progress.update(task, description="drawing")
-        shown = found.reports[-1] if judgement.outcome is Outcome.BROKEN else ()
-        found.sections.append(compared_section(judgement, course, shown, len(found.sections)))
     return judgement
 
 
@@ -312,7 +292,7 @@ def _judge_one(
 
 
 def _print(args: Arguments, found: Comparisons) -> None:
-    out = render.console(args.json, args.junit, args.html)
+    out = render.console(args.json)
     judgements = found.judgements
     render.print_lines(out, [_summary(args, found), *filter(None, [found.note]), ""])
     render.print_tables(out, judgements)
@@ -335,44 +315,9 @@ def _skipped(found: Comparisons) -> list[str]:
 
 
 def _write(args: Arguments, found: Comparisons) -> None:
-    """Write the files that the options name; JSON that is not complete has another form."""
+    """Write the verdicts as JSON; those that are not complete have another form."""
     rows = [
         {**each.to_json(), "files": [file.to_json() for file in each.case.set_aside]}
         for each in found.judgements
     ]
     write_json(args.json, {"incomplete": found.note, "comparisons": rows} if found.note else rows)
-    if args.junit is not None:
-        suites: dict[str, list[Check]] = {}
-        for room, test in _checks_of(found):
-            suites.setdefault(room.name, []).append(test)
-        write_output(args.junit, junit("straggler diff", suites))
-    if args.html is not None:
-        from sim.report.run_page import RunPage, run_page
-
-        name = "Spark" if args.system == SPARK else args.system
-        title = f"{name} against the reference"
-        notes = (*_skipped(found), *render.bad_rows(case for _, case in found.cases))
-        notes += (found.note,) if found.note else ()
-        if (undrawn := len(found.judgements) - len(found.sections)) > 0:
-            notes += (f"Judged and not drawn: {counted(undrawn, 'comparison')}.",)
-        page = RunPage(title, _summary(args, found), "diff", args.line, found.sections, notes)
-        write_output(args.html, run_page(page))
-
-
-def _checks_of(found: Comparisons) -> Iterator[tuple[Room, Check]]:
-    """Yield a check for each comparison; one without a verdict is skipped."""
-    judged = {id(judgement.case): judgement for judgement in found.judgements}
-    for room, case in found.chosen:
-        judgement = judged.get(id(case))
-        if isinstance(case, SkippedInput):
-            yield room, Check(case.input, SKIPPED, case.reason)
-            continue
-        name = f"{case.input}, {case.query}"
-        if judgement is None:
-            yield room, Check(name, SKIPPED, found.note)
-            continue
-        first, *_ = broken = judgement.broken or (render.reasons([judgement]),)
-        text = "\n".join(broken)
-        yield room, check_of(name, judgement.outcome, first, text, judgement.seconds)
-    for room in found.unread:
-        yield room, Check(room.quick, SKIPPED, found.note)

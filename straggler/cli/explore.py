@@ -11,10 +11,8 @@ from straggler.cli import render
 from straggler.cli.commands import Group, room_group
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError
-from straggler.inputs.text_files import write_output
 from straggler.judging.judge import compare_traces
 from straggler.options import PATH, Arguments, Option
-from straggler.pages.junit import Check, check_of, junit
 from straggler.rooms import AnyExploration, Explorer, Room, find_room
 
 EXAMPLES = """\
@@ -50,18 +48,16 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
         bugs = f"look for this planted bug only: {', '.join(explorer.variants)}"
         yield Option("--variant", bugs, metavar="NAME")
     yield Option("--json", "also write the counts to FILE", type=PATH, metavar="FILE")
-    yield Option("--junit", "also write the verdicts to FILE, for CI", type=PATH, metavar="FILE")
 
 
 def run(args: Arguments) -> int:
     """Explore the scopes, then look for every planted bug."""
     refuse_unwritable("--json", args.json)
-    refuse_unwritable("--junit", args.junit)
     chosen = find_room(args.room)
     scopes = _scopes(chosen, args.scope)
     _known(args.variant, chosen.explorer.variants, "planted bug")
     _refuse_elsewhere(chosen.explorer, args.variant, args.scope)
-    out = render.console(args.json, args.junit)
+    out = render.console(args.json)
     if args.variant is not None:
         finding = _find(chosen, args.variant, scopes)
         _print_finding(out, chosen, finding)
@@ -214,19 +210,3 @@ def _write(
         "planted_bugs": [finding._asdict() for finding in findings],
     }
     write_json(args.json, record)
-    if args.junit is not None:
-        suites = {f"explore {args.room}": [*_checks_of(explored, findings)]}
-        write_output(args.junit, junit("straggler explore", suites))
-
-
-def _checks_of(
-    explored: list[tuple[str, AnyExploration]], findings: list[Finding]
-) -> Iterator[Check]:
-    """Yield a test for each claim in each scope; a planted bug fails if no claim notices it."""
-    for scope, found in explored:
-        for verdict in found.verdicts:
-            name = f"{scope}: {verdict.claim}"
-            yield check_of(name, verdict.outcome, verdict.sentence, "\n".join(verdict.witness))
-    for finding in findings:
-        outcome = Outcome.BROKEN if finding.claim is None else Outcome.HOLDS
-        yield check_of(f"planted bug {finding.variant}", outcome, " ".join(finding.sentences))

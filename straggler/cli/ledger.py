@@ -1,6 +1,6 @@
 """``straggler ledger``: where each row is that was handed in to a query."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +10,6 @@ from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError
-from straggler.inputs.text_files import write_output
 from straggler.options import PATH, Arguments, Option
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ EXAMPLES = """\
 examples:
   straggler ledger /data/power                     what over(...).store_in("/data/power") wrote
   straggler ledger /data/store --json -
-  straggler ledger /data/store --html ledger.html  with its course over micro-batches
   straggler ledger "s3://bucket/store?region=eu-central-1"
 
 STORE is the store of a query of any room, or the history of a landing, whose rows are then pending.
@@ -34,23 +32,20 @@ def make_command(summary: str) -> Command:
     """Return the command with the store and the options for files."""
     store = click.Argument(["store"], help="folder of a store", metavar="STORE")
     json = Option("--json", "write the ledger as JSON (- for stdout)", type=PATH, metavar="FILE")
-    html = Option("--html", "write the ledger as a page", type=PATH, metavar="FILE.html")
-    return Command(summary, EXAMPLES, [store, json, html], run)
+    return Command(summary, EXAMPLES, [store, json], run)
 
 
 def run(args: Arguments) -> int:
     """Print the ledger, and say whether it balances."""
     refuse_unwritable("--json", args.json)
-    refuse_unwritable("--html", args.html)
     # Imported here because pyarrow takes a second that a refusal does not need.
     from spark_impl.runtime.storage import InputProblem
 
     try:
         found = list(_ledgers(args.store))
-        page = "" if args.html is None else _page(args, found)
     except InputProblem as problem:
         raise UsageError(str(problem)) from problem
-    out = render.console(args.json, args.html)
+    out = render.console(args.json)
     for name, _, ledger in found:
         if name:
             render.print_lines(out, [f"{name}:"])
@@ -59,7 +54,6 @@ def run(args: Arguments) -> int:
         render.print_lines(out, [said])
     plain = {name: _plain(ledger) for name, _, ledger in found}
     write_json(args.json, plain.get("", plain))
-    write_output(args.html, page)
     return 0 if all(ledger.balances for _, _, ledger in found) else 1
 
 
@@ -85,21 +79,6 @@ def _ledgers(store: str) -> "Iterator[tuple[str, Location, Ledger]]":
             raise UsageError(f"STORE {store!r} has no answers yet: no query has begun")
         for each in found:
             yield each.name, each, ledger(each)
-
-
-def _page(args: Arguments, found: "Sequence[tuple[str, Location, Ledger]]") -> str:
-    """Return a page with a section for each ledger."""
-    # Imported here: matplotlib takes a second, and no other output needs it.
-    from sim.report.run_page import RunPage, run_page
-    from spark_impl.runtime.accounts import course
-    from straggler.pages.ledgers import ledger_section
-
-    sections = [
-        ledger_section(name, number, str(folder), ledger, course(folder))
-        for number, (name, folder, ledger) in enumerate(found)
-    ]
-    lead = "Where each row is that was handed in, and how that came over micro-batches."
-    return run_page(RunPage("The ledger", lead, "ledger", args.line, sections))
 
 
 def _is_store(folder: "Location") -> bool:

@@ -35,7 +35,7 @@ COMMANDS = {
     "replay": "run a stored counterexample again; exit code 1 if it still fails",
     "conformance": "judge engines of others, and write the page of their verdicts",
     "errata": "show published rules that break their promises, each with a small counterexample",
-    "script": "check, format, explain and run sensor scripts",
+    "script": "check, explain and run sensor scripts",
     "ledger": "say where each row is that was handed in to a query, without Spark",
     "package": "write the archive that workers of a cluster import, for spark-submit --py-files",
 }

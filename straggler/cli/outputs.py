@@ -13,8 +13,8 @@ from straggler.errors import UsageError
 from straggler.inputs.text_files import cannot_be_replaced, reason_of, write_output
 from straggler.options import STDIO, Arguments
 
-WRITTEN = ("html", "json", "junit", "plot", "svg", "markdown", "output")
-ON_STDOUT = ("--html", "--json", "--junit", "--markdown")
+WRITTEN = ("json", "plot", "markdown", "output")
+ON_STDOUT = ("--json", "--markdown")
 """Options whose file may be :data:`STDIO`."""
 READ = (
     "experiments",

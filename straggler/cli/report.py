@@ -20,15 +20,13 @@ EXAMPLES = """\
 examples:
   straggler report                                 sweeps/ as report.md
   straggler report results/monday --output monday.md
-  straggler report --effort full --output docs/reproduction.md --measured DIR
-  straggler report docs/reproduction.json --output docs/reproduction.md --measured DIR
+  straggler report --effort full --output docs/reproduction.md
 
 The page says for each claim what was published, what came out, and the verdict. An experiment that
 was run in both efforts is shown in full. If one of its runs has failed, no page is written, and a
 sentence says which sweep to run again. The exit code is 0 if the page is written; `straggler
 sweep` has judged the results. Beside the page a summary is written (FILE.json), from which the page
-can be written again without the results, when benchmarks have new figures. Figures of benchmarks
-come from the folder that --measured names.
+can be written again without the results.
 """
 
 
@@ -36,13 +34,11 @@ def make_command(summary: str) -> Command:
     """Return the command with the options for results and the page."""
     folder, page = Path("sweeps"), Path("report.md")
     results = f"results of sweeps, or the summary of a page ({folder})"
-    measured = "results of benchmarks, such as benchmarks/results"
     effort = "show the results of this effort only"
     parameters = [
         click.Argument(["folder"], help=results, type=PATH, default=folder, metavar="[DIR]"),
         Option("--output", f"the page ({page})", type=PATH, default=page, metavar="FILE.md"),
         Option("--effort", effort, type=click.Choice(EFFORTS)),
-        Option("--measured", measured, type=PATH, metavar="DIR"),
     ]
     return Command(summary, EXAMPLES, parameters, run)
 
@@ -59,8 +55,7 @@ def run(args: Arguments) -> int:
     report = (
         reproduction.read_summary(args.folder) if is_summary else read_report(args.folder, efforts)
     )
-    measured = reproduction.figures(args.measured) if args.measured else {}
-    written = reproduction.page(report, measured)
+    written = reproduction.page(report)
     write_output(path.with_suffix(".json"), reproduction.summary_of(report))
     write_output(path, written)
     render.print_lines(render.console(), [summarise(report, path)])

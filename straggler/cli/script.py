@@ -1,9 +1,7 @@
-"""``straggler script``: check, format, explain and run sensor scripts."""
+"""``straggler script``: check, explain and run sensor scripts."""
 
-import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import click
 
@@ -16,32 +14,26 @@ from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
 from straggler.options import PATH, Arguments, Option
 from straggler.rooms.script import inputs
-from straggler.rooms.script.formatter import formatted
-from straggler.rooms.script.inputs import InvalidScriptsError, read_script, read_workflows
-from straggler.rooms.script.picture import picture
+from straggler.rooms.script.inputs import InvalidScriptsError, read_workflows
 from straggler.rooms.script.plan import make_plan, print_plan
 from straggler.rooms.script.queries import refuse_equal_names, sensors_of
 
 EXAMPLES = """\
 examples:
   straggler script check *.script --sensors weather
-  straggler script fmt mine.script                       rewrites the script in the usual form
-  straggler script fmt --check *.script                  only lists scripts in another form
-  straggler script explain *.script --sensors weather --workers 4 --svg plan.svg
+  straggler script explain *.script --sensors weather --workers 4
   straggler script run mine.script --input weather --output results.csv
   straggler script run mine.script --input readings.csv --key sensor --event-time at \\
       --time-unit ms --lateness 5s --output results.parquet
 
 --sensors names a network (weather: three airports, nine measures) or a CSV file with the columns
 sensor and per_hour, the tuples of the sensor in an hour. Without it every sensor is assumed to
-exist and to send once a second. Exit code 2: a script is invalid; 1: fmt --check found a script in
-another form.
+exist and to send once a second. Exit code 2: a script is invalid.
 """
 
 
 ACTIONS = {
     "check": "report errors with their places",
-    "fmt": "write scripts in the usual form",
     "explain": "show what is shared, cut, dropped and placed",
     "run": "compute the results on Spark",
 }
@@ -59,15 +51,11 @@ def _load(name: str) -> Command:
     match name:
         case "check":
             return _command(name, [files, sensors], _check)
-        case "fmt":
-            only = "list scripts in another form, write nothing"
-            return _command(name, [files, Option("--check", only, is_flag=True)], _format)
         case "explain":
             share = "largest load of a worker, in percent of an even share (125)"
             options = [
                 Option("--workers", "number of workers (4)", type=int, default=4, metavar="N"),
                 Option("--cap-percent", share, type=int, default=125, metavar="N"),
-                Option("--svg", "draw the plan", type=PATH, metavar="FILE.svg"),
                 Option("--json", "also write the plan to FILE", type=PATH, metavar="FILE"),
             ]
             return _command(name, [files, sensors, *options], _explain)
@@ -109,41 +97,8 @@ def _check(args: Arguments) -> int:
     return 0
 
 
-def _format(args: Arguments) -> int:
-    out = render.console()
-    texts = [read_script(path) for path in args.files]
-    read_workflows(args.files, None)
-    changed = [
-        (path, usual)
-        for path, text in zip(args.files, texts, strict=True)
-        if (usual := formatted(text)) != text
-    ]
-    for path, usual in changed:
-        if not args.check:
-            refuse_unwritable("FILE", path)
-            _replace(path, usual)
-        word = "is not in the usual form" if args.check else "written in the usual form"
-        render.print_lines(out, [f"{path}: {word}"])
-    return 1 if args.check and changed else 0
-
-
-def _replace(path: Path, text: str) -> None:
-    """Replace a file at once, so that an interrupt leaves the old text or the new one."""
-    target = path.resolve()  # the file behind a link, not the link
-    scratch = target.with_name(f".{target.name}.part")
-    try:
-        scratch.write_text(text, encoding="utf-8", newline="\n")
-        shutil.copymode(target, scratch)
-        scratch.replace(target)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
 def _explain(args: Arguments) -> int:
-    refuse_unwritable("--svg", args.svg)
     refuse_unwritable("--json", args.json)
-    if args.svg is not None and args.svg.suffix.lower() != ".svg":
-        raise UsageError(f"--svg {str(args.svg)!r}: its name must end in .svg")
     known = _known(args)
     flows = read_workflows(refuse_equal_names(args.files), known)
     if known is None:
@@ -157,7 +112,5 @@ def _explain(args: Arguments) -> int:
     plan = make_plan(config)
     out = render.console(args.json)
     print_plan(out, plan)
-    if args.svg is not None:
-        args.svg.write_text(picture(plan), encoding="utf-8")
     write_json(args.json, plan.to_json())
     return 0

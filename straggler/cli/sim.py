@@ -14,8 +14,7 @@ from straggler.cli.assignments import parse_settings
 from straggler.cli.commands import Group, room_group
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
-from straggler.inputs.text_files import write_output
-from straggler.judging.judge import MODEL, Judgement, judge, run_reference
+from straggler.judging.judge import MODEL, judge, run_reference
 from straggler.judging.levels import Scope
 from straggler.options import PATH, Arguments, Option
 from straggler.rooms import Alternatives, Case, Remark, Room, find_room
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  straggler sim slack --html run.html               unequal workers, a burst, two faults
+  straggler sim slack --plot run.svg                unequal workers, a burst, two faults
   straggler sim slack --set control=max --set size_us=5s --plot run.svg
   straggler sim join --set scale=yes --set workers=2 --plot chain.svg
   straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
   straggler sim script --set disorder=bursts --set workers=3 --plot run.svg
   straggler sim watermark --set reading=scaled --set k=20 --plot run.svg
   straggler sim watermark --set faults="slow worker-1 2s 500ms 4; fail worker-0 9s 1s"
-  straggler sim slack --set tasks=12 --html run.html
+  straggler sim slack --set tasks=12 --plot run.svg
   straggler sim slack --set nonsense=1              lists the settings there are
 """
 
@@ -56,7 +55,6 @@ def _options(_rooms: Sequence[Room]) -> Iterator[Option]:
     settings = "setting of the run, durations with or without a unit; may be repeated"
     yield Option("--set", settings, multiple=True, metavar="KEY=VALUE")
     yield Option("--plot", "draw the run, as SVG or PNG", type=PATH, metavar="FILE.svg")
-    yield Option("--html", "write the run as a page", type=PATH, metavar="FILE.html")
     yield Option("--json", "also write the figures to FILE", type=PATH, metavar="FILE")
 
 
@@ -64,7 +62,6 @@ def run(args: Arguments) -> int:
     """Simulate, print the figures, and check the claims on the trace."""
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
-    refuse_unwritable("--html", args.html)
     if args.plot is not None and args.plot.suffix.lower() not in ENDINGS:
         endings = " or ".join(ENDINGS)
         raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")
@@ -84,7 +81,7 @@ def run(args: Arguments) -> int:
     expected = run_reference(chosen, timed.workload, MODEL, step_types)
     scope = Scope(chosen, step_types)
     judgement = judge(scope, case, lambda _: timed.trace, expected)
-    out = render.console(args.json, args.html)
+    out = render.console(args.json)
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
@@ -103,8 +100,6 @@ def run(args: Arguments) -> int:
         line = shlex.join([f"--set={text}" for text in texts])
         lines.append(f"An example; change its settings: straggler sim {args.room} {line}")
     render.print_lines(out, [*render.with_times(judgement.broken), *lines, summary])
-    if args.html is not None:
-        _write_page(args, texts, chosen, timed, beside, judgement, [summary, *lines])
     if args.plot is not None:
         chosen.timed.draw(timed, args.plot)
     if args.json is not None:
@@ -120,28 +115,6 @@ def run(args: Arguments) -> int:
             record["beside"] = list(beside.data)
         write_json(args.json, record)
     return render.EXIT_CODES[judgement.outcome]
-
-
-def _write_page(
-    args: Arguments,
-    texts: Sequence[str],
-    room: Room,
-    timed: "TimedRun",
-    beside: Alternatives | None,
-    judgement: Judgement,
-    sentences: Sequence[str],
-) -> None:
-    """Write the run as a page of one section."""
-    # Imported here: matplotlib takes a second, and no other output needs it.
-    from sim.report.run_page import RunPage, run_page
-    from straggler.pages.runs import SimulatedRun, simulated_section
-
-    settings = {name: value for name, _, value in (text.partition("=") for text in texts)}
-    run = SimulatedRun(room, timed, beside, judgement, settings, args.seed, sentences)
-    title = f"A timed run of room {room.name}"
-    lead = "A simulated run of a stated cluster: its verdict, its settings, and its course."
-    page = RunPage(title, lead, "sim", args.line, (simulated_section(run),))
-    write_output(args.html, run_page(page))
 
 
 def _untried(timed: "TimedRun") -> Iterator[Remark]:

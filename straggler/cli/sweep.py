@@ -20,7 +20,6 @@ from straggler.cli.assignments import parse_settings
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable
 from straggler.errors import UsageError
-from straggler.inputs.text_files import write_output
 from straggler.options import PATH, Arguments, Option
 from straggler.sweeps import output
 from straggler.sweeps.files import write_table
@@ -55,7 +54,6 @@ def make_command(summary: str) -> Command:
         Option("--set", settings, multiple=True, metavar="KEY=VALUE"),
         Option("--out", f"folder for results ({FOLDER})", type=PATH, default=FOLDER, metavar="DIR"),
         Option("--fresh", "repeat stored runs", is_flag=True),
-        Option("--junit", "write expectations to FILE, for CI", type=PATH, metavar="FILE"),
         Option("--list", "list the catalogue and run nothing", is_flag=True),
         Option("--show", "print the file of an experiment and run nothing", metavar="NAME"),
     ]
@@ -70,7 +68,7 @@ def run(args: Arguments) -> int:
         render.print_lines(render.console(), _text(args.show).splitlines())
         return 0
     effort = EFFORTS[args.full]
-    out = render.console(args.junit)
+    out = render.console()
     settings = parse_settings(args.set)
     experiments = _experiments(args.experiments, settings)
     if args.list:
@@ -78,7 +76,6 @@ def run(args: Arguments) -> int:
         render.print_prose(out, lines)
         return 0
     seeds = _seeds(args)
-    refuse_unwritable("--junit", args.junit)
     _refuse_results(args.out, [each.name for each in experiments.values()], effort)
     args.out.mkdir(parents=True, exist_ok=True)
     sweep = Sweep(
@@ -93,8 +90,6 @@ def run(args: Arguments) -> int:
     )
     try:
         found, end = _swept(sweep)
-        if args.junit is not None:
-            write_output(args.junit, output.write_junit(found))
     except (WriteFailed, UsageError) as error:
         kept = "stored runs are kept, and the same command resumes the sweep"
         raise UsageError(f"{error}; {kept}") from error

@@ -12,9 +12,9 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from model.vocabulary.settings import JsonObject, PlainData, nearest
+from model.vocabulary.settings import PlainData, Setting, nearest
+from sim.sweep.toml import Table
 from straggler.conformance.judgements import ARRIVAL, LATE_BY
 from straggler.conformance.promises import PROMISES
 from straggler.errors import UsageError
@@ -23,11 +23,10 @@ FILE = "engine.toml"
 _TEXTS = ("title", "package", "version", "homepage", "about")
 _FIELDS = (*_TEXTS, "timeout_s", "unasked", "case", "finding")
 _CASE = ("promise", "how", "late_by", "settings", "stream")
-_STREAM: Mapping[str, type] = {
-    "redeliveries": bool,
-    "time_factor": int,
-    "arrivals_max": int,
-    "batch": int,
+_POSITIVE = Setting(kind=int, at_least=1)
+_STREAM: Mapping[str, Setting] = {
+    "redeliveries": Setting(kind=bool),
+    **dict.fromkeys(("time_factor", "arrivals_max", "batch"), _POSITIVE),
 }
 _FINDING = ("promise", "sentence", "script", "says", "address", "how")
 
@@ -150,15 +149,16 @@ def load_engine(folder: Path, name: str, environments: Path) -> Engine:
         )
     path = folder / name / FILE
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = Table(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
     try:
-        _require_known(data, _FIELDS, "a field")
-        cases = tuple([_asked(each) for each in _tables(data, "case")])
-        unasked = {_promise(key): str(why) for key, why in _table(data, "unasked").items()}
+        table.refuse_others(_FIELDS)
+        cases = tuple(map(_asked, table.tables("case")))
+        reasons = table.table("unasked", PROMISES)
+        unasked = {promise: reasons.text(promise) for promise in reasons.values}
         _require_all(unasked, cases)
-        title, package, version, homepage, about = [_text(data, field) for field in _TEXTS]
+        title, package, version, homepage, about = map(table.text, _TEXTS)
         engine = Engine(
             path.parent,
             environments / name,
@@ -167,10 +167,10 @@ def load_engine(folder: Path, name: str, environments: Path) -> Engine:
             version,
             homepage,
             about,
-            _number(data, "timeout_s", 60),
+            int(table.checked("timeout_s", _POSITIVE, 60)),
             unasked,
             cases,
-            tuple([_finding(each, cases) for each in _tables(data, "finding")]),
+            tuple([_finding(each, cases) for each in table.tables("finding")]),
         )
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
@@ -180,27 +180,17 @@ def load_engine(folder: Path, name: str, environments: Path) -> Engine:
     return engine
 
 
-def _asked(data: JsonObject) -> Asked:
-    _require_known(data, _CASE, "a field of a case")
-    stream = _table(data, "stream")
-    _require_known(stream, _STREAM, "a field of a stream")
-    for field, kind in _STREAM.items():
-        if field in stream and type(stream[field]) is not kind:
-            msg = f"{field} is {stream[field]!r}; it must be {kind.__name__}"
-            raise ValueError(msg)
-        if kind is int:
-            _number(stream, field, 1)
-    late_by = data.get("late_by", ARRIVAL)
-    if late_by not in LATE_BY:
-        msg = f"late_by is {late_by!r}; it must be one of {', '.join(LATE_BY)}"
-        raise ValueError(msg)
-    settings = _table(data, "settings")
-    for field, values in settings.items():
-        if not (isinstance(values, list) and values):
-            msg = f"{field} is {values!r}; it must be a list of values that may be drawn"
-            raise ValueError(msg)
-    promise = _promise(_text(data, "promise"))
-    return Asked(promise, _text(data, "how"), settings, late_by=late_by, **stream)
+def _asked(table: Table) -> Asked:
+    table.refuse_others(_CASE)
+    stream = table.table("stream", _STREAM)
+    given = {name: stream.checked(name, _STREAM[name], None) for name in stream.values}
+    drawn = table.table("settings")
+    settings = {name: drawn.list(name) for name in drawn.values}
+    for name, values in settings.items():
+        drawn.require(bool(values), name, values, "a list of values that may be drawn")
+    late_by = table.word("late_by", LATE_BY, ARRIVAL)
+    promise = table.word("promise", PROMISES)
+    return Asked(promise, table.text("how"), settings, late_by=late_by, **given)
 
 
 def _require_all(unasked: Collection[str], cases: Sequence[Asked]) -> None:
@@ -213,58 +203,9 @@ def _require_all(unasked: Collection[str], cases: Sequence[Asked]) -> None:
             raise ValueError(msg)
 
 
-def _finding(data: JsonObject, cases: Sequence[Asked]) -> Finding:
-    _require_known(data, _FINDING, "a field of a finding")
-    promise = _promise(_text(data, "promise")) if "promise" in data else ""
-    how = _text(data, "how") if "how" in data else ""
-    if how and (promise, how) not in {(case.promise, case.how) for case in cases}:
-        msg = f"a finding's how is {how!r}; it must be that of a case of promise {promise!r}"
-        raise ValueError(msg)
-    sentence, script, says, address = [_text(data, field) for field in _FINDING[1:-1]]
-    return Finding(promise, sentence, script, says, address, how)
-
-
-def _promise(name: Any) -> str:
-    if name not in PROMISES:
-        msg = f"promise is {name!r}; it must be one of {', '.join(PROMISES)}"
-        raise ValueError(msg)
-    return str(name)
-
-
-def _table(data: JsonObject, field: str) -> dict[str, Any]:
-    found = data.get(field, {})
-    if not isinstance(found, dict):
-        msg = f"{field} is {found!r}; it must be a table"
-        raise ValueError(msg)
-    return found
-
-
-def _tables(data: JsonObject, field: str) -> list[dict[str, Any]]:
-    found = data.get(field, [])
-    if not (isinstance(found, list) and all(isinstance(each, dict) for each in found)):
-        msg = f"{field} is {found!r}; it must be a list of tables"
-        raise ValueError(msg)
-    return found
-
-
-def _text(data: JsonObject, field: str) -> str:
-    found = data.get(field)
-    if not (isinstance(found, str) and found):
-        msg = f"{field} is {found!r}; it must be a text"
-        raise ValueError(msg)
-    return found
-
-
-def _number(data: JsonObject, field: str, default: int) -> int:
-    found = data.get(field, default)
-    if type(found) is not int or found <= 0:
-        msg = f"{field} is {found!r}; it must be an integer, at least 1"
-        raise ValueError(msg)
-    return found
-
-
-def _require_known(data: JsonObject, known: Collection[str], what: str) -> None:
-    for name in data:
-        if name not in known:
-            msg = f"{name!r} is not {what}, only {', '.join(known)}{nearest(name, known)}"
-            raise ValueError(msg)
+def _finding(table: Table, cases: Sequence[Asked]) -> Finding:
+    table.refuse_others(_FINDING)
+    promise, how = table.word("promise", PROMISES, ""), table.text("how", "")
+    is_asked = not how or (promise, how) in {(case.promise, case.how) for case in cases}
+    table.require(is_asked, "how", how, f"that of a case of promise {promise!r}")
+    return Finding(promise, *map(table.text, _FINDING[1:-1]), how)

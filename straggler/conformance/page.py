@@ -107,7 +107,9 @@ def _reproduced(results: Results, case: Case) -> list[Trail]:
     return [
         trail
         for trail in results.trails
-        if trail.promise == case.promise and trail.how in explained and trail.outcome == REPRODUCED
+        if trail.finding.promise == case.promise
+        and trail.finding.how in explained
+        and trail.outcome == REPRODUCED
     ]
 
 
@@ -227,13 +229,13 @@ def _breakage(row: Row, results: Results, name: str) -> Iterator[str]:
 
 
 def _shown_trail(engine: Engine, trail: Trail) -> Iterator[str]:
-    path = f"engines/{engine.name}/trails/{trail.script}"
-    yield f"{trail.sentence} {trail.says} ([source]({trail.address}))"
+    path = f"engines/{engine.name}/trails/{trail.finding.script}"
+    yield f"{trail.finding.sentence} {trail.finding.says} ([source]({trail.finding.address}))"
     yield ""
     yield f"[{path}](../{path}) shows it without the adapter:"
     yield ""
     yield "```python"
-    yield (engine.folder / "trails" / trail.script).read_text(encoding="utf-8").rstrip()
+    yield (engine.folder / "trails" / trail.finding.script).read_text(encoding="utf-8").rstrip()
     yield "```"
     yield ""
     yield from (f"    {line}".rstrip() for line in trail.output.splitlines())
@@ -248,9 +250,9 @@ def _trails(rows: Sequence[Row]) -> Iterator[str]:
     cells = [
         [
             f"{row.engine.title} {row.engine.version}",
-            f"{trail.sentence} {trail.says}",
-            f"[source]({trail.address})",
-            f"[{trail.script}](../engines/{row.engine.name}/trails/{trail.script})",
+            f"{trail.finding.sentence} {trail.finding.says}",
+            f"[source]({trail.finding.address})",
+            f"[{trail.finding.script}](../engines/{row.engine.name}/trails/{trail.finding.script})",
             words.get(trail.outcome, "could not be tried"),
         ]
         for row in rows

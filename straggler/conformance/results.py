@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from model.checking.claims import Outcome
-from straggler.conformance.engines import Engine
+from straggler.conformance.engines import Engine, Finding
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 
@@ -34,16 +35,10 @@ class Case(NamedTuple):
 class Trail(NamedTuple):
     """A finding that was tried on the engine alone."""
 
-    promise: str
-    sentence: str
-    script: str
-    says: str
-    address: str
+    finding: Finding
     outcome: str
     """``reproduced``, ``closed`` or ``failed``."""
     output: str
-    how: str = ""
-    """Sentence of the only case that it explains; empty if it explains all wrong answers."""
 
 
 class Results(NamedTuple):
@@ -58,7 +53,10 @@ class Results(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return plain data; :meth:`from_json` reads it back."""
         cases = [{**each._asdict(), "outcome": str(each.outcome)} for each in self.cases]
-        trails = [each._asdict() for each in self.trails]
+        trails = [
+            {**asdict(each.finding), "outcome": each.outcome, "output": each.output}
+            for each in self.trails
+        ]
         return {**self._asdict(), "cases": cases, "trails": trails}
 
     @classmethod
@@ -74,8 +72,12 @@ class Results(NamedTuple):
             )
             for each in data["cases"]
         )
-        trails = tuple(Trail(**each) for each in data["trails"])
+        trails = tuple(_trail(**each) for each in data["trails"])
         return cls(data["engine"], data["version"], data["seed"], cases, trails)
+
+
+def _trail(outcome: str, output: str, **finding: str) -> Trail:
+    return Trail(Finding(**finding), outcome, output)
 
 
 def read_results(engine: Engine) -> Results | None:

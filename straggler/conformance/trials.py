@@ -59,7 +59,7 @@ def judge_engine(
     for asked in chosen:
         _draw(asked, 1, seed)  # refuses bad settings before an hour has passed
     cases = {(each.promise, each.how): each for each in earlier.cases} if earlier else {}
-    trails = {_finding_of(each): each for each in earlier.trails} if earlier else {}
+    trails = {each.finding: each for each in earlier.trails} if earlier else {}
 
     def results() -> Results:
         known = [cases.get((asked.promise, asked.how)) for asked in engine.cases]
@@ -94,31 +94,12 @@ def follow_trail(engine: Engine, finding: Finding) -> Trail:
             words, capture_output=True, text=True, timeout=TRAIL_S, check=False, errors="replace"
         )
     except subprocess.TimeoutExpired:
-        return _trail(finding, FAILED, f"no end within {TRAIL_S} s")
+        return Trail(finding, FAILED, f"no end within {TRAIL_S} s")
     outcome = {0: REPRODUCED, 1: CLOSED}.get(run.returncode, FAILED)
     if outcome == CLOSED and "Traceback (most recent call last)" in run.stderr:
         outcome = FAILED  # Python ends with 1 as well
     output = run.stdout.strip() or run.stderr.strip()[-500:]
-    return _trail(finding, outcome, output)
-
-
-def _trail(finding: Finding, outcome: str, output: str) -> Trail:
-    return Trail(
-        finding.promise,
-        finding.sentence,
-        finding.script,
-        finding.says,
-        finding.address,
-        outcome,
-        output,
-        finding.how,
-    )
-
-
-def _finding_of(trail: Trail) -> Finding:
-    return Finding(
-        trail.promise, trail.sentence, trail.script, trail.says, trail.address, trail.how
-    )
+    return Trail(finding, outcome, output)
 
 
 # --------------------------------------------------------------------------------------- a case

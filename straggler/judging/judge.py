@@ -262,7 +262,7 @@ def _replayed(room: Room, workload: Workload, reference: str) -> ReferenceRun:
     given = run.workload.with_(faults=workload.faults) if workload.faults else run.workload
     # Workloads are usually equal: then the arrivals are kept in memory once.
     given = workload if given == workload else given
-    return ReferenceRun(reference, given, run.trace, course=run.course)
+    return ReferenceRun(reference, given, run.trace)
 
 
 def run_system(room: Room, system: System, workload: Workload) -> tuple[Trace, Verdict | None]:

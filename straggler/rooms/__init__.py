@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from model.checking.explorer import Exploration
     from model.checking.explorer import Path as Behaviour
     from sim.kernel.plan import Plan
-    from sim.kernel.run import Course, TimedRun
+    from sim.kernel.run import TimedRun
     from sim.timed_room import TimedRoom
     from straggler.inputs.columns import Columns
     from straggler.inputs.set_aside import SetAside
@@ -85,8 +85,6 @@ class ReferenceRun(NamedTuple):
     trace: Trace
     simulated: tuple[Verdict, ...] = ()
     """Verdict on the agreement of simulation and model, if both ran."""
-    course: Course | None = None
-    """The course of the simulation over its time, if there was one."""
 
 
 class Remark(NamedTuple):

@@ -1,6 +1,6 @@
-"""Output of a sweep: sentences and a table for a terminal, and JUnit XML for CI."""
+"""Output of a sweep: sentences and a table for a terminal."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
@@ -9,9 +9,6 @@ from sim.sweep.engine import Ended, Started
 from sim.sweep.results import Failed, Results
 from straggler.cli.render import COLOURS
 from straggler.errors import counted
-from straggler.pages.junit import ERROR, Check, check_of, junit
-
-# -------------------------------------------------------------------------------- a terminal
 
 
 def describe_start(event: Started) -> str:
@@ -86,28 +83,3 @@ def describe_end(found: Sequence[Results], event: Ended, folder: str) -> str:
         f"{counted(len(found), 'experiment')}, {counted(runs, 'run')}{lost}: {outcome};"
         f" {event.seconds:,.0f} s, results in {folder}."
     )
-
-
-# --------------------------------------------------------------------------------------- CI
-
-
-def write_junit(results: Iterable[Results]) -> str:
-    """Return JUnit XML: a suite for each experiment, a test for each expectation.
-
-    A failed run is an error; an undetermined expectation is skipped.
-    """
-    suites = {each.experiment.name: list(_checks_of(each)) for each in results}
-    return junit("straggler sweep", suites)
-
-
-def _checks_of(results: Results) -> Iterator[Check]:
-    group = f"{results.experiment.name}.{results.effort}"
-    for finding in results.findings:
-        test = check_of(finding.expectation.says, finding.outcome, finding.sentence)
-        yield test._replace(group=group)
-    for problem in results.problems:
-        yield Check("table", ERROR, problem, group=group)
-    for failed in results.failed:
-        settings = ", ".join(f"{key}={text}" for key, text in failed.run.settings.items())
-        name = f"run, seed {failed.run.seed}, {settings}"
-        yield Check(name, ERROR, failed.error, failed.again, group=group)

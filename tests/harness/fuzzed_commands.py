@@ -74,9 +74,8 @@ def _rooms() -> Iterator[tuple[str, Form]]:
         judged = ("judge", "w.jsonl", "t.jsonl", "--json", "v.json")
         yield f"judge {room}", Form(judged, judged[:1], answered, ("v.json",))
         head, system = ("diff", room), ("--system", f"model.{room}:make_system")
-        outputs = ("v.json", "v.html")
-        compared = (*head, *system, *words, "--json", outputs[0], "--html", outputs[1])
-        yield f"diff {room}", Form(compared, head, files, outputs, keeps_results=True)
+        compared = (*head, *system, *words, "--json", "v.json")
+        yield f"diff {room}", Form(compared, head, files, ("v.json",), keeps_results=True)
         stored = {"c.json": _counterexample(room, workloads[0])}
         yield f"replay {room}", Form(("replay", "c.json", *system), ("replay",), stored)
 
@@ -91,8 +90,8 @@ def _simulations() -> Iterator[tuple[str, Form]]:
     }
     for room, size in sizes.items():
         sized = [word for each in size for word in ("--set", each)]
-        shown = {"--json": "s.json", "--html": "s.html"}
-        if room == "slack":  # the page of other rooms shows the same picture
+        shown = {"--json": "s.json"}
+        if room == "slack":  # one picture is enough
             shown["--plot"] = "s.svg"
         words = ("sim", room, "--seed", "7", *sized, *chain(*shown.items()))
         yield f"sim {room}", Form(words, words[:2], {}, tuple(shown.values()))
@@ -101,11 +100,10 @@ def _simulations() -> Iterator[tuple[str, Form]]:
 def _others() -> Iterator[tuple[str, Form]]:
     name = "means.script"
     script = {name: FILES[name]}
-    check, fmt, explain = (("script", action, name) for action in ("check", "fmt", "explain"))
+    check, explain = (("script", action, name) for action in ("check", "explain"))
     yield "script check", Form(check, check[:2], script, explains=True)
-    yield "script fmt", Form(fmt, fmt[:2], script, explains=True, rewrites=(name,))
-    drawn = (*explain, "--svg", "p.svg")
-    yield "script explain", Form(drawn, explain[:2], script, ("p.svg",), explains=True)
+    told = (*explain, "--json", "p.json")
+    yield "script explain", Form(told, explain[:2], script, ("p.json",), explains=True)
     engine = ROOT / "engines" / "duckdb"
     paths = [*engine.glob("*.toml"), *engine.glob("*.json"), *engine.rglob("*.py")]
     stored = {str(path.relative_to(ROOT)): path.read_bytes() for path in sorted(paths)}
@@ -115,9 +113,8 @@ def _others() -> Iterator[tuple[str, Form]]:
     errata = ("errata", "watermark", "--markdown", "e.md")
     yield "errata", Form(errata, errata[:1], {}, ("e.md",))
     store = dict(_files_of_ledger())
-    ledger = ("ledger", "store", "--json", "l.json", "--html", "l.html")
-    outputs = ("l.json", "l.html")
-    yield "ledger", Form(ledger, ledger[:1], store, outputs, passes_over=tuple(store))
+    ledger = ("ledger", "store", "--json", "l.json")
+    yield "ledger", Form(ledger, ledger[:1], store, ("l.json",), passes_over=tuple(store))
     package = ("package", "--output", "p.zip")
     yield "package", Form(package, package[:1], {}, ("p.zip",))
 
@@ -147,8 +144,8 @@ def call(words: Sequence[str]) -> int:
 
 def _sweeps() -> Iterator[tuple[str, Form]]:
     text = {"small.toml": SMALL.replace("tuples = 400", "tuples = 200").encode()}
-    words = ("sweep", "small.toml", "--jobs", "1", "--junit", "j.xml")
-    swept = Form(words, words[:1], text, ("j.xml",), keeps_results=True)
+    words = ("sweep", "small.toml", "--jobs", "1")
+    swept = Form(words, words[:1], text, keeps_results=True)
     yield "sweep", swept
     results = {name: each for name, each in _made(swept).items() if name.startswith("sweeps/")}
     others = tuple(name for name in results if name != "sweeps/small-quick.json")

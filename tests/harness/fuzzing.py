@@ -191,8 +191,8 @@ def _damaged_files(
 
 
 def _is_whole(name: str, content: bytes) -> bool:
-    if name.endswith((".html", ".svg")):
-        return content.rstrip().endswith((b"</html>", b"</svg>"))
+    if name.endswith(".svg"):
+        return content.rstrip().endswith(b"</svg>")
     is_text = name.endswith((".json", ".jsonl", ".toml", ".xml", ".md"))
     return not is_text or (content.endswith(b"\n") and _can_parse(name, content))
 

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from lark import Token
 
 from model.vocabulary.script.problems import problems
-from model.vocabulary.script.tree import Workflow
 from properties.promised import Reached, promised
-from straggler.rooms.script.formatter import formatted, statement_text, unparse
+from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import LARK, ScriptError, parse
 from straggler.strategies.script import SENSORS, workflows
 
@@ -77,15 +76,3 @@ def test_a_damaged_script_is_refused_where_the_damage_is(
 )
 def test_any_text_is_read_or_refused(text: str) -> None:
     refused(text)
-
-
-@given(flow=workflows("w"), comment=st.sampled_from(["# a", "#", '# "', "#(\t;"]))
-def test_the_usual_form_is_the_same_script_with_its_comments(flow: Workflow, comment: str) -> None:
-    lines = unparse(flow).splitlines()
-    text = f"\n{comment}\n\n".join(lines).replace(" = ", f" ={' ' * 3}") + f"  {comment};\n"
-    usual = formatted(text)
-    assert parse(usual, "w") == flow
-    assert formatted(usual) == usual
-    assert usual.count("#") == text.count("#")
-    statements = [statement_text(each.name, each.expression) for each in flow.statements]
-    assert formatted("; ".join(statements)) == unparse(flow)

@@ -8,12 +8,12 @@ import pytest
 from scipy import stats
 
 from model.vocabulary import Event
-from sim.kernel.disorder import Disorder, measure
 from sim.kernel.distributions import FloatArray
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
 from sim.scenarios import DEPENDENT, INDEPENDENT, PROCESSES, SECOND_US, umts
 from sim.sweep.statistics import mean_interval
+from tests.sim.disorder import Disorder, measure
 
 SEEDS = range(20)
 

@@ -10,7 +10,6 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -140,17 +139,13 @@ def interrupted_in_the_third() -> Callable[[Workload], Trace]:
 def test_an_interrupt_leaves_what_has_been_judged(straggler: Straggler, files: Path) -> None:
     ask = ("diff", "slack", "--input", "stream.csv", "--time-unit", "s", "--control", "fixed")
     system = ("--system", f"{__name__}:interrupted_in_the_third")
-    done = straggler(*ask, *system, "--json", "v.json", "--junit", "j.xml", "--html", "p.html")
+    done = straggler(*ask, *system, "--json", "v.json")
     assert (done.code, done.err.splitlines()[-1]) == (130, "straggler: interrupted.")
     note = "Not complete: 2 of 4 comparisons judged, then interrupted."
     assert done.out.splitlines()[1] == note
     record = json.loads((files / "v.json").read_text(encoding="utf-8"))
     assert record["incomplete"] == note
     assert [row["verdict"] for row in record["comparisons"]] == ["holds", "holds"]
-    suite = ElementTree.parse(files / "j.xml").getroot()[0]
-    assert (suite.get("tests"), suite.get("skipped")) == ("4", "2")
-    page = (files / "p.html").read_text(encoding="utf-8")
-    assert (page.count("<article"), note in page) == (2, True)
 
 
 def test_a_pipe_that_is_closed_ends_a_command_quietly(

@@ -1,7 +1,6 @@
 """``straggler ledger``: where rows are, over stores that are written by hand."""
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,9 +10,8 @@ from deltalake import write_deltalake
 
 from model.vocabulary import GroupingConfig
 from spark_impl.grouping.store import REFUSED, REJECTED, open_store
-from spark_impl.runtime.accounts import Reading, course, ledger, planned_files, write_account
+from spark_impl.runtime.accounts import Reading, ledger, planned_files, write_account
 from spark_impl.runtime.histories import number_of
-from spark_impl.runtime.provenance import open_history
 from spark_impl.runtime.storage import locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import KIND, TableWriter, create
@@ -82,24 +80,6 @@ def test_aggregates_of_a_folder_have_a_ledger_each(straggler: Straggler, tmp_pat
     ]
 
 
-def test_the_ledger_is_a_page_with_its_course(straggler: Straggler, store: Path) -> None:
-    """Nothing is fetched from elsewhere."""
-    write_batch(store, 2, 10, 1, {"answered": 8})
-    assert straggler("ledger", str(store), "--html", "ledger.html").code == 1
-    page = Path("ledger.html").read_text(encoding="utf-8")
-    assert page.count("<img") == 1
-    assert "Accounted for: 1,509 of 1,510." in page
-    assert not re.findall(r'(?:src|href)="(?!#|data:image/svg)', page)
-
-
-def test_a_landing_has_no_course(straggler: Straggler, tmp_path: Path) -> None:
-    open_history(locate(tmp_path / "h"), locate(tmp_path / "c"), {"version": 2}, is_planned=False)
-    assert straggler("ledger", "h", "--html", "h.html").code == 0
-    page = (tmp_path / "h.html").read_text(encoding="utf-8")
-    assert "nothing to draw" in page
-    assert "<img" not in page
-
-
 def test_a_folder_that_is_no_store_is_refused(straggler: Straggler, tmp_path: Path) -> None:
     assert_refused(straggler("ledger", "."), f"{tmp_path} is not the store of a query")
     write_deltalake(tmp_path / "other", pa.table({"a": [1]}))  # of another program
@@ -112,7 +92,6 @@ def test_rows_that_two_streams_share_count_with_each(store: Path) -> None:
     write_batch(store, 2, 100, 0, {"unasked": -60, "answered": 160})
     found = ledger(store)
     assert (found.read, found.unasked, found.balances) == (1_660, 0, True)
-    assert course(store)[-1] == (2, {"read": 160, "answered": 160})
 
 
 def test_a_file_counts_once_if_streams_read_it_in_two_micro_batches(tmp_path: Path) -> None:

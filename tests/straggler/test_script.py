@@ -1,4 +1,4 @@
-"""Sensor scripts: what is wrong and where, the usual form, and ``straggler script``.
+"""Sensor scripts: what is wrong and where, and ``straggler script``.
 
 ``pytest --snapshot-update`` stores places and sentences anew.
 """
@@ -18,20 +18,18 @@ from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script.config import Result
 from straggler.cli import script_run
 from straggler.rooms.script import inputs
-from straggler.rooms.script.formatter import formatted, unparse
+from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import ScriptError, parse
 from tests.straggler.command import Straggler
 
 EXAMPLES = sorted((Path(straggler.rooms.script.__file__).parent / "examples").glob("*.script"))
 FILES = [str(path) for path in EXAMPLES]
 DOCS = Path(__file__).parents[2] / "docs"
-FIGURE = DOCS / "figures" / "script-weather.svg"
 
 
 def test_the_first_script_of_the_page_is_right_and_its_error_is_the_one_shown() -> None:
     page = (DOCS / "script.md").read_text(encoding="utf-8")
     script, error = re.findall(r"^```\n(.*?)^```", page, re.M | re.S)[:2]
-    assert formatted(script) == script
     flow = parse(script, "first", inputs.WEATHER)
     config = ScriptConfig((flow,), tuple(inputs.WEATHER.items()))
     results = run(Workload("script", inputs.weather_events(24), config.to_json())).of(Result)
@@ -56,27 +54,8 @@ def test_check_tells_what_is_wrong_in_all_files(straggler: Straggler, tmp_path: 
     )
 
 
-def test_fmt_writes_the_usual_form_once(straggler: Straggler, tmp_path: Path) -> None:
-    path = tmp_path / "a.script"
-    path.write_bytes(b'\xef\xbb\xbfx=max("S",1000,1000)  # why\r\n')
-    path.chmod(0o640)
-    (tmp_path / "link.script").symlink_to(path)
-    done = straggler("script", "fmt", "--check", "a.script")
-    assert (done.code, done.out) == (1, "a.script: is not in the usual form\n")
-    assert straggler("script", "fmt", "link.script").code == 0
-    assert path.read_bytes() == b'x = max("S", 1_000, 1_000)  # why\n'
-    assert path.stat().st_mode & 0o777 == 0o640
-    assert (tmp_path / "link.script").is_symlink()
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.script", "link.script"]
-    assert straggler("script", "fmt", "--check", "a.script").out == ""
-    (tmp_path / "b.script").write_text("x=\n", encoding="utf-8")
-    path.write_text('x="S"\n', encoding="utf-8")
-    assert straggler("script", "fmt", "a.script", "b.script").code == 2
-    assert path.read_text(encoding="utf-8") == 'x="S"\n', "nothing is written if one is wrong"
-
-
 def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) -> None:
-    options = ("--sensors", "weather", "--workers", "3", "--svg", "p.svg", "--json", "p.json")
+    options = ("--sensors", "weather", "--workers", "3", "--json", "p.json")
     done = straggler("script", "explain", *FILES, *options)
     assert (done.code, done.err) == (0, "")
     assert "Dropped: EWR.wind_dir, JFK.wind_dir, LGA.pressure." in done.out
@@ -84,7 +63,6 @@ def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) 
     assert sum(worker["per_hour"] for worker in data["workers"]) <= data["communication"]
     shared = next(each for each in data["computations"] if "comfort.temp" in each["names"])
     assert shared["names"] == ["comfort.temp", "temperature.jfk", "weekly_records.jfk"]
-    assert (tmp_path / "p.svg").read_bytes() == FIGURE.read_bytes(), "docs/script.md shows it"
 
 
 def test_run_computes_on_spark_and_leaves_out_tuples_without_a_value(
@@ -186,24 +164,6 @@ def test_spelling_makes_no_difference(written: str, meant: str) -> None:
     assert parse(written, "w").statements == parse(meant, "w").statements
 
 
-def test_the_usual_form(snapshot: SnapshotAssertion) -> None:
-    text = """\
-# head
-a=avg( "S1" ,600000,# length
- 300000) # behind
-# before b
-
-b = -a*2;c=a-(b-1)/3 # c
-
-
-# tail
-long=union("sensor number 1","sensor number 2","sensor number 3","sensor number 4", "sensor no. 5")
-# end"""
-    assert formatted(text) == snapshot
-    assert formatted(formatted(text)) == formatted(text)
-    assert parse(unparse(parse(text, "w")), "w").statements == parse(text, "w").statements
-
-
 def test_the_example_of_the_source_is_read_as_printed() -> None:
     printed = """\
 MD1Z=avg("8MD1-AZ",600 000,300 000);
@@ -213,6 +173,7 @@ UNIF=union("MD1Z","MD23");
 out_MZ=max("UNIF",600 000,300 000);
 out_AZ=avg("UNIF",600 000,300 000)
 """
-    assert formatted(printed).splitlines()[0] == 'MD1Z = avg("8MD1-AZ", 600_000, 300_000)'
+    flow = parse(printed, "w")
+    assert unparse(flow).splitlines()[0] == 'MD1Z = avg("8MD1-AZ", 600_000, 300_000)'
     spaceless = printed.replace(" ", "")
-    assert parse(printed, "w").statements == parse(spaceless, "w").statements
+    assert flow.statements == parse(spaceless, "w").statements

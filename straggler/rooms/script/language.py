@@ -114,7 +114,7 @@ def parse(text: str, name: str, sensors: Collection[str] | None = None) -> Workf
 
     If ``sensors`` are given, every sensor must be one of them. Raise :class:`ScriptError`.
     """
-    text = with_plain_line_ends(text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         workflow = Workflow(name, tuple(_statements(text)))
     except Stop as stop:
@@ -123,11 +123,6 @@ def parse(text: str, name: str, sensors: Collection[str] | None = None) -> Workf
     if found:
         raise ScriptError(tuple(found))
     return workflow
-
-
-def with_plain_line_ends(text: str) -> str:
-    """Return the text with a line feed at every line end."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _statements(text: str) -> Iterator[Statement]:

@@ -48,7 +48,7 @@ from straggler.rooms import (
 )
 from straggler.rooms.script import inputs, limits, queries
 from straggler.rooms.script.errata import ERRATA
-from straggler.rooms.script.formatter import statement_text
+from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.plan import as_float, make_plan
 from straggler.wiring import (
     compare_sides,
@@ -264,10 +264,7 @@ def _named(flows: Sequence[Workflow]) -> set[str]:
 def settings(workload: Workload) -> Mapping[str, object]:
     """Return the scripts as text, and the settings with which they run."""
     config = ScriptConfig.from_json(workload.config)
-    scripts = {
-        flow.name: "; ".join(statement_text(each.name, each.expression) for each in flow.statements)
-        for flow in config.workflows
-    }
+    scripts = {flow.name: "; ".join(unparse(flow).splitlines()) for flow in config.workflows}
     names = ["workers", "lateness_us", "cap_percent"]
     if config.watermark != "fixed":
         names += ["watermark", "cluster"]

@@ -9,11 +9,10 @@ Rules of this file:
 1. A stream is a few tuples in some order, one per micro-batch, then a flush. Streams with fewer
    tuples are tried first.
 2. Values are powers of two, so that a sum shows which tuples it counts.
-3. ``control_errata`` and ``requirement_errata`` search single windows instead of streams.
+3. ``control_errata`` searches single windows instead of streams.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from itertools import product
 
@@ -34,7 +33,7 @@ from straggler.pages.errata import (
     promise_or_broken,
     smallest_stream,
 )
-from straggler.rooms.slack import control_errata, requirement_errata
+from straggler.rooms.slack import control_errata
 
 SIZE_US, SLIDE_US = 4, 2
 TIMES_US = range(2, 14)
@@ -154,17 +153,10 @@ EXACT = "In the end every answer is exact."
 WITHIN = "The probability that the first answer is off by eps or more is at most delta."
 
 
-def _erratum(
-    kind: Kind,
-    name: str,
-    variant: str,
-    promise: str,
-    source: str,
-    search: Callable[[], Findings] | None = None,
-) -> Erratum:
-    """Return an erratum that a planted bug shows, by default on the smallest stream."""
-    search = search or partial(smallest, variant)
-    return erratum(VARIANTS[variant], kind, name, promise, f"{HPM}{source}", search)
+def _erratum(kind: Kind, name: str, variant: str, promise: str, source: str) -> Erratum:
+    """Return an erratum that a planted bug shows on the smallest stream."""
+    find = partial(smallest, variant)
+    return erratum(VARIANTS[variant], kind, name, promise, f"{HPM}{source}", find)
 
 
 ERRATA: tuple[Erratum, ...] = (
@@ -230,25 +222,5 @@ ERRATA: tuple[Erratum, ...] = (
         "Alpha sinks in every window that is better than required, with nothing to stop it.",
         "Alpha is clipped to [0, 1] after every judgement (pd-clamped; conformal does so, too).",
         control_errata.windup,
-    ),
-    replace(
-        _erratum(
-            Kind.OPEN,
-            "smaller-root",
-            "smaller_root",
-            WITHIN,
-            ", 1.2: refers to Ji et al., DEBS 2015, for the coverage of a sum, without its form",
-            requirement_errata.smaller_root,
-        ),
-        corrected=f"{VARIANTS['smaller_root'].corrected} It is an approximation; the method"
-        " rigorous always requires enough.",
-    ),
-    _erratum(
-        Kind.OPEN,
-        "normal-quantiles",
-        "normal_quantile",
-        WITHIN,
-        ", 1.2: refers to Law, Zaniolo 2008 for that of a quantile, without its form",
-        requirement_errata.normal_quantile,
     ),
 )

@@ -1,64 +1,20 @@
-"""Measurement of the promise of quality: how often first answers are wrong (docs/slack.md, 7).
+"""Errors of first answers, from the workload alone (docs/slack.md, 7).
 
-Rules of this file:
-
-1. The truth is computed from the workload alone, whatever system recorded the trace.
-2. Neighbouring windows are no independent trials: they share tuples, and a controller has a memory.
-   Windows are counted in blocks of :data:`BLOCK_LENGTHS` window lengths.
-3. A probability comes with two limits, and with the probability that a limit is wrong; between the
-   limits the verdict is undetermined.
+The truth does not depend on the system that recorded the trace.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import product
-from math import ceil, floor, sqrt
+from math import ceil
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
-from model.checking.claims import Outcome
-from model.vocabulary import Event, SlackConfig, Trace, Workload
-from model.vocabulary.slack import Judged
+from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.windows import Result
 from model.windows.aggregates import as_written
-from sim.kernel.log import simulate_arrivals
-from sim.kernel.source import Source
-from sim.scenarios import INDEPENDENT, PROCESSES, SECOND_US
 
-Flags: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-
-FAILURE = 0.01
-"""Largest probability that any limit of the table fails."""
-QUERY = SlackConfig(
-    10 * SECOND_US,
-    2 * SECOND_US,
-    q=0.9,
-    keyed=False,
-    # A burst makes tuples five seconds late on average: it must be seen before the judgement.
-    feedback_us=20 * SECOND_US,
-)
-AGGREGATES = ("sum", "count", "avg", "median", "quantile")
-PROMISES = list(product(INDEPENDENT, AGGREGATES))
-"""Every process whose values do not depend on delay, with every aggregate."""
-
-BLOCK_LENGTHS = 20
-"""Window lengths in a block. Two blocks share tuples of at most a twentieth of a block.
-
-In every process the correlation between two windows ten lengths apart was below 0.03 in absolute
-value (27,000 windows). That of neighbouring blocks was negative or within the noise of 0.1, because
-the controller makes up for misses; so the limits are too wide rather than too close."""
-
-
-def stream(process: str, tuples: int, seed: int) -> tuple[Event, ...]:
-    """Return ``tuples`` arrivals of a disorder process (:mod:`sim.scenarios`)."""
-    plan = PROCESSES[process](seed)
-    sources = tuple(replace(s, events=tuples) for s in plan.sources if isinstance(s, Source))
-    return simulate_arrivals(replace(plan, sources=sources), seed).events
 
 
 def warm_up(config: SlackConfig) -> int:
@@ -115,76 +71,3 @@ def _rank_error(q: float, answer: float, values: Floats) -> float:
     aim = ceil(as_written(q) * len(values))
     below, upto = int((values < answer).sum()), int((values <= answer).sum())
     return max(below + 1 - aim, aim - upto, 0) / len(values)
-
-
-def measured_misses(trace: Trace) -> Flags:
-    """Return whether each judged window missed its requirement, by what its judgement knew."""
-    judged = sorted(trace.of(Judged), key=lambda step: step.order)
-    return np.array([step.miss for step in judged], dtype=np.bool_)
-
-
-# -------------------------------------------------------------------------------- a probability
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Observed share of an event, and limits of its probability."""
-
-    share: float
-    low: float
-    high: float
-    failure: float
-    """Probability that ``low`` is too high, and that ``high`` is too low."""
-    windows: int
-    blocks: int
-
-    def at_most(self, promised: float) -> Outcome:
-        """Judge that the probability is at most ``promised``."""
-        if self.high <= promised:
-            return Outcome.HOLDS
-        return Outcome.BROKEN if self.low > promised else Outcome.UNDETERMINED
-
-    def sentence(self, promised: float) -> str:
-        """Return the observation as a sentence."""
-        return (
-            f"{self.share:.4f} of {self.windows} windows in {self.blocks} blocks, between"
-            f" {self.low:.4f} and {self.high:.4f} (each limit fails with probability"
-            f" {self.failure:.1g}); promised is {promised:g}"
-        )
-
-
-def share_of(happened: Flags, config: SlackConfig, failure: float) -> Share:
-    """Estimate the probability that something happens to a window, from a long run of windows.
-
-    The limits are Student-t limits over blocks. These assume means that are nearly normal, which
-    means of rare events are not: so neither limit is closer than the Clopper-Pearson limit of as
-    many independent windows as do not overlap.
-
-    Raise ``ValueError`` for fewer than ten blocks.
-    """
-    overlap = ceil(config.size_us / config.slide_us)
-    length = BLOCK_LENGTHS * overlap
-    blocks = len(happened) // length
-    if blocks < 10:
-        msg = f"{len(happened)} windows are {blocks} blocks of {length}; at least 10 are needed"
-        raise ValueError(msg)
-    means = happened[: blocks * length].reshape(blocks, length).mean(axis=1)
-    share, windows = float(means.mean()), blocks * length
-    half = float(stats.t.isf(failure, blocks - 1) * means.std(ddof=1)) / sqrt(blocks)
-    trials = windows // overlap
-    fewest, most = floor(share * trials), ceil(share * trials)
-    rare_low = float(stats.beta.ppf(failure, fewest, trials - fewest + 1)) if fewest else 0.0
-    rare_high = float(stats.beta.isf(failure, most + 1, trials - most)) if most < trials else 1.0
-    return Share(
-        share=share,
-        low=max(0.0, min(share - half, rare_low)),
-        high=max(share + half, rare_high),
-        failure=failure,
-        windows=windows,
-        blocks=blocks,
-    )
-
-
-def bonferroni(failure: float, tests: Sequence[object]) -> float:
-    """Return the failure probability of each test, so that any of them fails with ``failure``."""
-    return failure / len(tests)

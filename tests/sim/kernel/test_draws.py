@@ -9,13 +9,11 @@ import pytest
 from model.vocabulary import Event
 from sim.kernel.disorder import (
     Burst,
-    Disorder,
     Disturbance,
     Gap,
     IntArray,
     Regime,
     disturb,
-    measure,
     present,
 )
 from sim.kernel.distributions import (
@@ -33,6 +31,7 @@ from sim.kernel.distributions import (
     sample_us,
 )
 from sim.kernel.seeds import Seeds
+from tests.sim.disorder import Disorder, measure
 
 # ------------------------------------------------------------------------------------ named streams
 

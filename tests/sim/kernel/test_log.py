@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import simpy
 
-from sim.kernel.disorder import Burst, Disturbance, Gap, Straggler, measure
+from sim.kernel.disorder import Burst, Disturbance, Gap, Straggler
 from sim.kernel.distributions import Constant, Exponential, Pareto
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Slow, inject
 from sim.kernel.link import Noise, Place
@@ -25,6 +25,7 @@ from sim.kernel.source import (
     Tuple,
     departures_of,
 )
+from tests.sim.disorder import measure
 
 # ------------------------------------------------------------------------------------------ sources
 
