@@ -26,7 +26,7 @@ from straggler.jobs.streams import (
     without,
 )
 from straggler.jobs.threads import map_in_order
-from straggler.jobs.unfit import find_failure
+from straggler.jobs.unfit import Unfit, find_unfit, fitted, fitted_stream
 from straggler.strategies.examples import collect, collect_run
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class Check:
     doubts: list[str] = field(default_factory=list)
     guards: Counter[str] = field(default_factory=Counter)
     streams: int = 0
+    unfit: tuple[Unfit, ...] = ()
+    """Values on which the job fails, which no stream has."""
     failed: Judged | None = None
     claim: str = ""
     """Name of the claim that the failing stream breaks."""
@@ -161,6 +163,16 @@ class Check:
         old = self.reference
         self.reference = Reference(old.runner, self.shape, flush, is_batch=old.is_batch)
 
+    def leave_out_unfit(self, streams: Sequence[Stream]) -> tuple[list[Stream], str]:
+        """Return streams without values on which the job fails; or why it fails on others too."""
+        inputs = self.job.inputs
+        rows = [*self.reference.flush, *(row for stream in streams for row in stream.rows)]
+        self.unfit, problem = find_unfit(inputs, rows, self.failure)
+        if self.unfit:
+            self.values = self.values.map(lambda row: fitted(row, self.unfit))
+            self.set_flush(flush_of(self.values, self.shape))
+        return [fitted_stream(each, self.unfit, inputs) for each in streams], problem
+
     def failure(self, rows: Sequence[Row]) -> str:
         """Return why the job fails on rows without disorder; an empty text if it does not."""
         try:
@@ -244,22 +256,18 @@ def plain_values(of: Input, seed: int) -> list[tuple[object, ...]]:
 def calibrate(check: Check, number: int) -> tuple[list[Stream], list[Stream], str]:
     """Return probes, a number of drawn streams, and why the job cannot be judged, if so.
 
-    Find out whether it runs as a batch, and whether it fails on some row.
+    Find out whether it runs as a batch, and on which values it fails.
     """
     check.choose_reference()
-    inputs = check.job.inputs
-    edges = [copied(each, inputs) for each in probes(check.shape.times, check.values)]
-    drawn = drawn_streams(check, number)
-    rows = [row for stream in (*edges, *drawn) for row in stream.rows]
-    problem = find_failure(inputs, [*check.reference.flush, *rows], check.failure)
+    edges = [copied(each, check.job.inputs) for each in probes(check.shape.times, check.values)]
+    streams, problem = check.leave_out_unfit([*edges, *drawn_streams(check, number)])
     if problem:
-        advice = "say NOT NULL in the schema, or give columns=, if such rows cannot occur"
-        problem = f"{problem}; {advice}"
+        problem = f"{problem}; give columns= if such rows cannot occur"
     elif check.reference.is_batch:
-        rows = [row for stream in edges[:3] for row in stream.rows]
+        rows = [row for stream in streams[:3] for row in stream.rows]
         if check.reference.ask(rows) != check.reference.ask(rows):
             problem = "the job answers the same rows differently each time"
-    return edges, drawn, problem
+    return streams[: len(edges)], streams[len(edges) :], problem
 
 
 def run_stages(

@@ -139,6 +139,14 @@ class Values:
         number = self._numbers.setdefault((source, time_us, nth), len(self._numbers))
         return Row(source, time_us, numbered(self.inputs[source], values, number))
 
+    def map(self, change: Callable[[Row], Row]) -> "Values":
+        """Return values in which each one is changed."""
+        pools = [
+            [change(Row(source, BASE_US, values)).values for values in pool]
+            for source, pool in enumerate(self._drawn)
+        ]
+        return Values(self.inputs, pools)
+
 
 def numbered(of: Input, values: tuple[Any, ...], number: int) -> tuple[Any, ...]:
     """Return values with a number in the first identifying column that can have one."""

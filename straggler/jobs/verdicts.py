@@ -50,7 +50,9 @@ def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) 
     if claim in broken:
         return Verdict(claim, Outcome.BROKEN, broken[claim])
     reason = check.doubts[0] if check.doubts else told.get(claim, "")
-    if not reason and check.shape.is_weak:
+    if claim == ACCOUNTED and check.unfit:
+        reason = "; ".join(dict.fromkeys([each.sentence for each in check.unfit]))
+    elif not reason and check.shape.is_weak:
         reason = WEAK
     if not reason and (check.claim or broken):
         reason = OVER
