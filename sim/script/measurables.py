@@ -6,7 +6,7 @@ Placements of a comparison meet the same arrivals and the same work on the same 
 from collections.abc import Mapping, Sequence
 
 from model.vocabulary.script.graph import compile_graph
-from sim.script import memory
+from sim.script import by_hand, memory
 from sim.script.placements import PLACEMENTS, find_placement, predict_load
 from sim.script.settings import ALL, SETTINGS, config_of, from_settings, prepare
 from sim.sweep.measurable import Figures, Measurable, Settings, summaries
@@ -47,6 +47,7 @@ def predict_all(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[
 
 MEASURABLES: Mapping[str, Measurable] = {
     "sim": summaries(from_settings, SETTINGS, {PLACEMENT: measure_placements}),
+    "lines": Measurable(by_hand.SETTINGS, by_hand.figures),
     "communication": Measurable(SETTINGS, predict, {PLACEMENT: predict_all}),
     "memory": Measurable(SETTINGS, memory.figures),
 }

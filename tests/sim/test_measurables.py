@@ -158,6 +158,16 @@ def test_a_union_is_computed_where_all_of_it_is_sent() -> None:
     assert sent == 16 * SENSOR_HZ / float(str(found["sent_over_baseline"]))
 
 
+def test_lines_are_counted() -> None:
+    found = OF_SCRIPTS["lines"].measure({"workflow": "printed"}, 1)
+    # Seven statements; two imports, a function of four lines and one of eight.
+    assert (found["script_lines"], found["program_lines"]) == (7, 2 + 4 + 8)
+    every = OF_SCRIPTS["lines"].measure({}, 1)
+    assert every["workflows"] == 6
+    with pytest.raises(ValueError, match="workflow is 'printd'"):
+        OF_SCRIPTS["lines"].measure({"workflow": "printd"}, 1)
+
+
 def test_windows_that_share_panes_keep_less() -> None:
     small = {"scenario": "spans", "sensors": "1", "rates_hz": "2", "seconds": "24"}
     kept = OF_SCRIPTS["memory"].measure({**small, "disorder": "calm", "lateness_us": "0"}, 0)

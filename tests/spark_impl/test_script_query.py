@@ -1,15 +1,19 @@
-"""Whole queries of scripts: scripts that change, silent sensors."""
+"""Whole queries of scripts: scripts that change, silent sensors, programs by hand."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
-from model.vocabulary import Event, ScriptConfig
-from model.vocabulary.script.config import END_US, REASON_LATE, REASON_NOT_FINITE
+from model.script import make_system
+from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script.config import END_US, REASON_LATE, REASON_NOT_FINITE, Result
 from model.vocabulary.script.tree import (
     Arithmetic,
     Name,
@@ -20,9 +24,12 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
+from sim.kernel.seeds import Seeds
+from sim.script.by_hand import WORKFLOWS
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.script import ScriptQuery, progress, results
+from straggler.rooms.script.language import parse
 
 MEAN = Window("avg", Sensor("A"), 4, 2)
 FLOW = Workflow(
@@ -119,3 +126,58 @@ def test_a_sensor_that_falls_silent_is_named_and_then_holds_nothing_back(
     query.flush()
     assert progress(store).held_by is None
     assert progress(store).watermark_us == progress(store).known_until_us == END_US
+
+
+# ------------------------------------------------------------------------------- programs by hand
+
+
+SENSORS = ("A", "B", "8MD1-AZ", "8MD2-A", "8MD3-A", "8MD4-AZ")
+SECONDS = 1_500
+SILENT_S = range(60, 100)
+"""Time in which sensor A sends nothing, so that latest values differ from a join."""
+
+
+def events() -> tuple[Event, ...]:
+    """Return a tuple a second of every sensor, each a little off the second."""
+    values = Seeds(1).stream("values").integers(-40, 120, size=SECONDS * len(SENSORS)).tolist()
+    rows: list[tuple[int, str, float]] = []
+    for second in range(SECONDS):
+        for number, sensor in enumerate(SENSORS):
+            if sensor != "A" or second not in SILENT_S:
+                at_us = second * 1_000_000 + 1_000 * number
+                rows.append((at_us, sensor, float(values[len(rows)])))
+    return tuple(
+        Event(seq, seq, sensor, at_us, value, at_us)
+        for seq, (at_us, sensor, value) in enumerate(rows)
+    )
+
+
+@pytest.fixture(scope="module")
+def tuples(spark: SparkSession) -> DataFrame:
+    rows = pd.DataFrame([(each.key, each.event_time_us, each.value) for each in events()])
+    table = spark.createDataFrame(rows, "sensor string, at long, value double")
+    return table.select("sensor", functions.timestamp_micros("at").alias("ts"), "value").cache()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_program_by_hand_gives_the_results_of_its_script(name: str, tuples: DataFrame) -> None:
+    script, program = WORKFLOWS[name]
+    module: dict[str, Callable[[DataFrame], dict[str, DataFrame]]] = {}
+    exec(program, module)
+    streams = [
+        stream.toDF("ts", "value").select(
+            functions.lit(name).alias("workflow"),
+            functions.lit(result).alias("name"),
+            functions.unix_micros("ts").alias("ts_us"),
+            functions.col("value").cast("double"),
+        )
+        for result, stream in module["run"](tuples).items()
+    ]
+    found = {tuple(row[:3]): row[3] for row in reduce(DataFrame.union, streams).collect()}
+    config = ScriptConfig((parse(script, name),), tuple((sensor, 3_600) for sensor in SENSORS))
+    trace = make_system()(Workload("script", events(), config.to_json()))
+    expected = {tuple(step[:3]): step.value for step in trace.of(Result)}
+    assert len(expected) > 5
+    # Spark adds up floats in its own order.
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
