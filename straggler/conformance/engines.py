@@ -208,4 +208,5 @@ def _finding(table: Table, cases: Sequence[Asked]) -> Finding:
     promise, how = table.word("promise", PROMISES, ""), table.text("how", "")
     is_asked = not how or (promise, how) in {(case.promise, case.how) for case in cases}
     table.require(is_asked, "how", how, f"that of a case of promise {promise!r}")
-    return Finding(promise, *map(table.text, _FINDING[1:-1]), how)
+    sentence, script, says, address = map(table.text, _FINDING[1:-1])
+    return Finding(promise, sentence, script, says, address, how)
