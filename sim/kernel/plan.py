@@ -160,7 +160,7 @@ def replay(
     """
     rows = [
         Row(event_time_us, arrival_us, key, value, source_id, stream)
-        for _, source_id, key, event_time_us, value, arrival_us, stream in arrivals
+        for _, source_id, key, event_time_us, value, arrival_us, stream, _ in arrivals
     ]
     return Plan(
         (Recording(tuple(rows)),),
