@@ -14,7 +14,6 @@ import numpy as np
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, STREAMS, R, S
-from spark_impl.join.columns import columns_of
 from spark_impl.join.index import KEY, Index, Searched, index_kind, reach
 from spark_impl.join.matching import (
     NONE,
@@ -52,7 +51,7 @@ class Matcher:
         ranks: Sequence[Ranks | None] | None = None,
     ) -> None:
         self.window_us = config.window_us
-        self.columns = {stream: columns_of(config, stream) for stream in STREAMS}
+        self.columns = {stream: config.columns(stream) for stream in STREAMS}
         """The columns of each stream besides the built-in ones."""
         limits = ranks or [None] * len(config.queries)
         self.queries = tuple(
