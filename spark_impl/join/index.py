@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
+from model.vocabulary.join import PREDICATES, And, Band, Equi, Predicate
 from spark_impl.runtime.arrays import Bools, Column, Floats, Ints
 
 KEY, VALUE, TIME = "key", "value", "time"
@@ -33,11 +33,11 @@ def index_kind(predicate: Predicate) -> str:
     if isinstance(predicate, And):
         kinds = [index_kind(part) for part in predicate.parts]
         return min(kinds, key=_PREFERENCE.index, default=TIME)
-    if isinstance(predicate, Equi):
+    if isinstance(predicate, Equi) and predicate.column == predicate.other in (KEY, VALUE):
         return predicate.column
-    if isinstance(predicate, Band):
+    if isinstance(predicate, Band) and predicate.column == predicate.other == VALUE:
         return VALUE
-    if isinstance(predicate, Apart | Ineq):
+    if isinstance(predicate, PREDICATES):
         return TIME
     msg = f"{predicate!r} is no predicate that a chain knows"
     raise TypeError(msg)

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import END_US, R, S
+from model.vocabulary.join import END_US, STREAMS, R, S
 from spark_impl.join.index import KEY, Index, Searched, index_kind, reach
 from spark_impl.join.matching import (
     NONE,
-    SCHEMA,
     Chosen,
     FreePredicate,
     Pairs,
@@ -25,7 +24,7 @@ from spark_impl.join.matching import (
     Ranks,
     Tuples,
     decide,
-    tuples_from_arrow,
+    empty_tuples,
 )
 from spark_impl.runtime.arrays import Bools, Column, Ints
 
@@ -52,6 +51,8 @@ class Matcher:
         ranks: Sequence[Ranks | None] | None = None,
     ) -> None:
         self.window_us = config.window_us
+        self.columns = {stream: config.columns(stream) for stream in STREAMS}
+        """The columns of each stream besides the built-in ones."""
         limits = ranks or [None] * len(config.queries)
         self.queries = tuple(
             Query(name, predicate, (free or {}).get(name), limit)
@@ -93,7 +94,7 @@ class Side:
     def __init__(self, matcher: Matcher, stream: str) -> None:
         self._matcher = matcher
         self._stream = stream
-        self._rows = tuples_from_arrow(SCHEMA.empty_table())
+        self._rows = empty_tuples(matcher.columns[stream])
         self._codes = np.empty(0, np.int64)
         self._block = np.empty(0, np.int64)
         self._begin = self._first = self._last = 0
@@ -232,9 +233,7 @@ class Side:
         held = self._block[: self._last] != _GONE
         kept = np.flatnonzero(held)
         size = _GROWTH * (len(kept) + count) + ROWS_MIN
-        self._rows = Tuples(
-            *(_copy_to_larger(column, kept, size) for column in self._rows.columns())
-        )
+        self._rows = self._rows.map(lambda column: _copy_to_larger(column, kept, size))
         self._codes = _copy_to_larger(self._codes, kept, size)
         self._block = _copy_to_larger(self._block, kept, size)
         to = np.where(held, np.cumsum(held) - 1, -1)
