@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from model.vocabulary import Event, Workload
+from straggler.inputs.protocol import parse_workload
 from tests.straggler.command import Straggler, assert_refused
 
 CONDITION = "r.x within 2 of s.x"
@@ -162,3 +164,66 @@ def test_a_redelivery_has_the_same_columns(straggler: Straggler, tmp_path: Path)
     done = straggler(*ask, "--output", "-")
     assert "1 of 6 rows set aside: 'id' has 'c (first in line 6)'" in done.err
     assert "comes again with another x" in done.err
+
+
+# ----------------------------------------------------------------------------------- workloads
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "words"),
+    [
+        ({}, [], "arrival 0 has 0 values for 1 columns"),
+        ({}, [["a"]], "x of arrival 0 is 'a'; it must be an integer, or nothing"),
+        ({}, [[True]], "x of arrival 0 is True; it must be an integer, or nothing"),
+        ({}, [[-(2**63)]], "x of arrival 0 is -9223372036854775808; it must be an integer"),
+        ({}, [[2**63]], "more of arrival 0 is (9223372036854775808,); it must be texts, numbers"),
+        ({}, [[[1]]], "more of arrival 0 is ([1],); it must be texts, numbers"),
+        ({}, [1], "more is 1 in "),
+        ({"r_columns": [["x", "real"]]}, [[1]], "the kind of 'x' in r_columns is 'real'"),
+        ({"r_columns": [["key", "text"]]}, [[1]], "a column of r_columns is 'key'"),
+        ({"r_columns": [["x"]]}, [[1]], "r_columns is [['x']]"),
+        ({"r_columns": 1}, [[1]], "not a workload"),
+        ({"r_columns": []}, [], "R has no column 'x'"),
+    ],
+)
+def test_a_workload_whose_columns_do_not_fit_is_refused(
+    straggler: Straggler, tmp_path: Path, changes: Any, more: list[Any], words: str
+) -> None:
+    for name in ("r.csv", "s.csv"):
+        write_csv(tmp_path, name, "1")
+    found = workload(straggler, "x")
+    del found["said"]
+    found["config"] |= changes
+    found["arrivals"][0][7:] = more
+    (tmp_path / "work.jsonl").write_text(json.dumps(found), encoding="utf-8")
+    (tmp_path / "trace.jsonl").write_text('{"trace":1}\n{"end":0}\n', encoding="utf-8")
+    assert_refused(straggler("judge", "work.jsonl", "trace.jsonl"), words)
+
+
+def test_a_number_of_a_workload_may_be_written_as_an_integer() -> None:
+    event = Event(0, 0, "", 0, 1.0, 0, "R", (1, 2**53 + 1, "NaN"))
+    kinds = [["a", "number"], ["b", "number"], ["c", "number"]]
+    row = Workload("join", (event,), {"r_columns": kinds}).to_json()
+    (read,) = parse_workload(row).arrivals
+    assert list(map(repr, read.more)) == ["1.0", repr(2.0**53), "nan"]
+
+
+def test_a_counterexample_says_columns_and_conditions_as_text(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_csv(tmp_path, "r.csv", "1", "NA")
+    write_csv(tmp_path, "s.csv", "1.5")
+    (tmp_path / "lazy.py").write_text(
+        "from model.vocabulary import Trace\n\n\ndef make():\n"
+        "    return lambda workload: Trace('lazy', [])\n",
+        encoding="utf-8",
+    )
+    ask = ("--r", "r.csv", "--s", "s.csv", "--on", CONDITION, "--system", "lazy:make")
+    done = straggler("diff", "join", *ask, "--reference", "model")
+    assert done.code == 1, done.err
+    assert "queries=[x within 2]" in done.out
+    assert "r_columns=[x number], s_columns=[x number]:" in done.out
+    assert "0. tuple R0, key '', event time 0 us, value 1.0, x 1.0 (batch 0)" in done.out
+    (stored,) = (tmp_path / "counterexamples").iterdir()
+    again = straggler("replay", str(stored), "--trust")
+    assert (again.code, "It still fails." in again.out) == (1, True)
