@@ -109,6 +109,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _without_quoted(text: str) -> str:
+    """Return the text with the content of quoted texts blotted out."""
     return re.sub(r'"(?:[^"\\]|\\.)*"', lambda found: '"' * len(found[0]), text)
 
 
