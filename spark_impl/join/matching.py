@@ -103,6 +103,12 @@ class Tuples:
         return Tuples(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
 
 
+def column_of(tuples: Tuples, name: str) -> Column:
+    """Return a column by its name in a condition."""
+    column: Column = tuples.ts if name == "event_time" else getattr(tuples, name)
+    return column
+
+
 FreePredicate: TypeAlias = Callable[[Tuples, Tuples], Bools]
 """A function from n tuples of R and n of S to n flags: which pairs match, ignoring times."""
 
