@@ -188,7 +188,7 @@ class Gate:
         share = decision_at(self.config, epoch).share if self.config.decisions else 0.0
         is_accepted = False
         for event in events:
-            seq, source_id, _, ts_us, value, _, _ = event
+            seq, source_id, _, ts_us, value = event[:5]
             if share and draw(stream, seq) < share:
                 self.rejected.append(_rejected(event, REASON_SHED))
                 continue

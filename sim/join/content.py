@@ -62,7 +62,7 @@ class TupleColumns:
         end = rank + len(events)
         if end > len(self.epoch):
             self._grow(end)
-        _, source_id, key, event_us, value, _, _ = zip(*events, strict=True)
+        _, source_id, key, event_us, value, *_ = zip(*events, strict=True)
         numbers = self._numbers
         self.source_id[rank:end] = source_id
         self.event_us[rank:end] = event_us

@@ -5,8 +5,8 @@ values themselves.
 """
 
 import reprlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, And, Apart, Band, Equi, Predicate, R
+from spark_impl.join.columns import TYPES, Columns, from_arrow, to_arrow_column
 from spark_impl.runtime.arrays import Bools, Column, Floats, Ints, Texts
 from spark_impl.runtime.storage import InputProblem
 
@@ -66,7 +67,9 @@ SCHEMA = pa.schema(
         ("key", pa.string()),
     ]
 )
-"""Columns of tuples in Arrow, in blocks and in checkpoints."""
+"""Built-in columns of tuples in Arrow, in blocks and in checkpoints."""
+_EVENT_TIME = "event_time"
+"""The name of event times in predicates."""
 _COMPARE: dict[str, np.ufunc] = {
     "<": np.less,
     "<=": np.less_equal,
@@ -85,28 +88,34 @@ class Tuples:
     ts: Ints
     value: Floats
     key: Texts
+    more: Mapping[str, Column] = field(default_factory=dict)
+    """Columns besides the built-in ones, by name (:mod:`spark_impl.join.columns`)."""
 
     def __len__(self) -> int:
         return len(self.rank)
 
     def take(self, which: slice | Bools | Ints) -> "Tuples":
         """Return the chosen tuples."""
-        return Tuples(*(column[which] for column in self.columns()))
+        return self.map(lambda column: column[which])
+
+    def map(self, change: Callable[[Column], Column]) -> "Tuples":
+        """Return tuples of which each column is the result of a function."""
+        more = {name: change(column) for name, column in self.more.items()}
+        return Tuples(*map(change, self._built_in()), more)
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the columns in the order of their names in :data:`SCHEMA`."""
-        return self.rank, self.source_id, self.ts, self.value, self.key
+        """Return all columns, the built-in ones first, in the order of :data:`SCHEMA`."""
+        return *self._built_in(), *self.more.values()
 
     @staticmethod
     def concat(parts: "list[Tuples]") -> "Tuples":
-        """Concatenate tuples; there is at least one part."""
-        return Tuples(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
+        """Concatenate tuples with the same columns; there is at least one part."""
+        built_in = zip(*(part._built_in() for part in parts), strict=True)
+        more = {name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more}
+        return Tuples(*map(np.concatenate, built_in), more)
 
-
-def column_of(tuples: Tuples, name: str) -> Column:
-    """Return a column by its name in a condition."""
-    column: Column = tuples.ts if name == "event_time" else getattr(tuples, name)
-    return column
+    def _built_in(self) -> tuple[Column, ...]:
+        return self.rank, self.source_id, self.ts, self.value, self.key
 
 
 FreePredicate: TypeAlias = Callable[[Tuples, Tuples], Bools]
@@ -120,18 +129,35 @@ class Pairs(NamedTuple):
     s_id: Ints
 
 
+def schema_of(columns: Columns) -> pa.Schema:
+    """Return the columns in Arrow of tuples that have some columns besides the built-in ones."""
+    return pa.schema([*SCHEMA, *((name, TYPES[kind]) for name, kind in columns)])
+
+
+def empty_tuples(columns: Columns = ()) -> Tuples:
+    """Return no tuples, with their columns."""
+    return tuples_from_arrow(schema_of(columns).empty_table())
+
+
 def tuples_from_arrow(rows: pa.Table | pa.RecordBatch) -> Tuples:
-    """Return tuples from the columns of :data:`SCHEMA`."""
-    return Tuples(*(rows.column(field.name).to_numpy(zero_copy_only=False) for field in SCHEMA))
+    """Return tuples from the columns of :data:`SCHEMA`, and whatever columns there are besides."""
+    names = [name for name in rows.schema.names if name not in SCHEMA.names]
+    return Tuples(
+        *(rows.column(name).to_numpy(zero_copy_only=False) for name in SCHEMA.names),
+        {name: from_arrow(rows.column(name)) for name in names},
+    )
 
 
 def to_arrow(tuples: Tuples) -> pa.RecordBatch:
-    """Return tuples as an Arrow batch with the columns of :data:`SCHEMA`."""
-    columns = [
+    """Return tuples as an Arrow batch; :func:`tuples_from_arrow` reads it back."""
+    arrays = [
         pa.array(np.ascontiguousarray(column), field.type)
-        for column, field in zip(tuples.columns(), SCHEMA, strict=True)
+        for column, field in zip(tuples.columns(), SCHEMA, strict=False)
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    if not tuples.more:
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    arrays += map(to_arrow_column, tuples.more.values())
+    return pa.RecordBatch.from_arrays(arrays, [*SCHEMA.names, *tuples.more])
 
 
 class Chosen(NamedTuple):
@@ -145,6 +171,10 @@ class Chosen(NamedTuple):
         column: Column = getattr(self.whole, name)
         return column[self.at]
 
+    def column(self, name: str) -> Column:
+        """Return the column that a predicate names, of the selected tuples."""
+        return column_of(self.whole, name)[self.at]
+
     def where(self, good: Bools | Ints) -> "Chosen":
         """Narrow the selection."""
         return Chosen(self.whole, self.at[good])
@@ -152,6 +182,16 @@ class Chosen(NamedTuple):
     def tuples(self) -> Tuples:
         """Return the selected tuples with all columns."""
         return self.whole.take(self.at)
+
+
+def column_of(tuples: "Tuples | Chosen", name: str) -> Column:
+    """Return the column that a predicate names, built-in or not."""
+    if isinstance(tuples, Chosen):
+        return tuples.column(name)
+    if name in tuples.more:
+        return tuples.more[name]
+    found: Column = getattr(tuples, "ts" if name == _EVENT_TIME else name)
+    return found
 
 
 NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -15,10 +15,10 @@ import numpy as np
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, STREAMS, R, S
 from spark_impl.join.access import access_of
+from spark_impl.join.columns import columns_of
 from spark_impl.join.index import GONE, Index
 from spark_impl.join.matching import (
     NONE,
-    SCHEMA,
     Chosen,
     FreePredicate,
     Pairs,
@@ -26,7 +26,7 @@ from spark_impl.join.matching import (
     Ranks,
     Tuples,
     decide,
-    tuples_from_arrow,
+    empty_tuples,
 )
 from spark_impl.runtime.arrays import Bools, Column, Ints
 
@@ -53,6 +53,8 @@ class Matcher:
         ranks: Sequence[Ranks | None] | None = None,
     ) -> None:
         self.window_us = config.window_us
+        self.columns = {stream: columns_of(config, stream) for stream in STREAMS}
+        """The columns of each stream besides the built-in ones."""
         limits = ranks or [None] * len(config.queries)
         self.queries = tuple(
             Query(name, predicate, (free or {}).get(name), limit)
@@ -89,7 +91,7 @@ class Side:
     def __init__(self, matcher: Matcher, stream: str) -> None:
         self._matcher = matcher
         self._stream = stream
-        self._rows = tuples_from_arrow(SCHEMA.empty_table())
+        self._rows = empty_tuples(matcher.columns[stream])
         self._block = np.empty(0, np.int64)
         self._begin = self._first = self._last = 0
         """Copies lie between the first two of these rows, stored tuples between the last two."""
@@ -229,9 +231,7 @@ class Side:
         held = self._block[: self._last] != GONE
         kept = np.flatnonzero(held)
         size = _GROWTH * (len(kept) + count) + ROWS_MIN
-        self._rows = Tuples(
-            *(_copy_to_larger(column, kept, size) for column in self._rows.columns())
-        )
+        self._rows = self._rows.map(lambda column: _copy_to_larger(column, kept, size))
         self._block = _copy_to_larger(self._block, kept, size)
         to = np.where(held, np.cumsum(held) - 1, -1)
         for index in self._indexes.values():
