@@ -4,18 +4,19 @@ Rules of this file:
 
 * A store is searched by one condition, or by several that belong together: all equalities, all
   conditions on one pair of columns. What the others say is decided on the candidates.
+* Selections come before everything else: no index has a row that is not accepted.
 * Equalities come first, then conditions that bound a column on both sides, then inequalities, then
   conditions that exclude a middle. The window bounds the event time on both sides, and comes last.
 * A range may be too wide, because of rounding, never too narrow.
 """
 
-from collections.abc import Iterator
 from math import ceil, floor, inf
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate, S
+from model.vocabulary.join import And, Apart, Band, Between, Equi, Ineq, Predicate, S, Where
+from model.vocabulary.join_predicates import parts_of
 from spark_impl.runtime.arrays import Column, Ints
 
 EQUAL = "equal"
@@ -58,6 +59,13 @@ class Access(NamedTuple):
     """Columns of the probing tuples that belong to them."""
     either: tuple[tuple[Span, ...], ...] = ()
     """Alternatives by rising values; in each of them all conditions hold."""
+    accepts: And = And()
+    """Selections of the stored tuples."""
+
+    @property
+    def index(self) -> tuple[str, tuple[str, ...], And]:
+        """What queries that share an index have in common."""
+        return self.kind, self.stored, self.accepts
 
 
 class Edge(NamedTuple):
@@ -75,60 +83,61 @@ the second ones. Without an edge it is open.
 
 def access_of(predicate: Predicate, stream: str, window_us: int) -> Access:
     """Return the best way to the candidates of a predicate in the store of a stream."""
-    equal: list[tuple[str, str]] = []
-    either: dict[tuple[str, str], tuple[tuple[Span, ...], ...]] = {}
+    parts = list(parts_of(predicate))
+    selections = [part for part in parts if isinstance(part, Where)]
+    accepts = And(tuple(each for each in selections if each.stream == stream))
+    compared = [part for part in parts if not isinstance(part, Where)]
+    return _best(compared, stream, window_us)._replace(accepts=accepts)
+
+
+def _best(parts: list[Predicate], stream: str, window_us: int) -> Access:
+    """Return the best way for conditions that compare columns."""
     spans: dict[tuple[str, str], list[Span]] = {}
-    for part in _parts(predicate):
-        if isinstance(part, Equi):
-            equal.append(_columns(part, stream))
-        elif len(found := _spans(part, stream)) > 1:
-            either.setdefault(_columns(part, stream), tuple((span,) for span in found))
-        else:
+    either: dict[tuple[str, str], tuple[tuple[Span, ...], ...]] = {}
+    for part in parts:
+        if len(found := _spans(part, stream)) == 1:
             spans.setdefault(_columns(part, stream), []).extend(found)
+        else:
+            either.setdefault(_columns(part, stream), tuple((span,) for span in found))
+    equal = {_columns(part, stream): None for part in parts if isinstance(part, Equi)}
     if equal:
-        stored, probing = zip(*dict.fromkeys(equal), strict=True)
+        stored, probing = zip(*equal, strict=True)
         return Access(EQUAL, stored, probing)
     time = spans.pop((EVENT_TIME, EVENT_TIME), [])
-    closed = {columns: tuple(found) for columns, found in spans.items() if _is_closed(found)}
-    for (own, other), found in closed.items():
-        return Access(SORTED, (own,), (other,), (found,))
-    for (own, other), alternatives in (
-        *((columns, (tuple(found),)) for columns, found in spans.items()),
-        *either.items(),
-    ):
+    for (own, other), all_of in spans.items():
+        if _is_closed(all_of):
+            return Access(SORTED, (own,), (other,), (tuple(all_of),))
+    for (own, other), all_of in spans.items():
+        return Access(IN_TIME, (own,), (other,), (tuple(all_of),))
+    for (own, other), alternatives in either.items():
         return Access(IN_TIME, (own,), (other,), alternatives)
     window = Span(-window_us, window_us)
     return Access(SORTED, (EVENT_TIME,), (EVENT_TIME,), ((window, *time),))
 
 
-def _parts(predicate: Predicate) -> Iterator[Predicate]:
-    """Yield the conditions that all have to hold."""
-    if isinstance(predicate, And):
-        for part in predicate.parts:
-            yield from _parts(part)
-    else:
-        yield predicate
-
-
 def _columns(part: Predicate, stream: str) -> tuple[str, str]:
     """Return the column of the stored tuples and that of the probing ones."""
-    if isinstance(part, Equi | Band | Apart):
-        return part.column, part.column
-    assert isinstance(part, Ineq)
-    return (part.right, part.left) if stream == S else (part.left, part.right)
+    if isinstance(part, Ineq):
+        r, s = part.left, part.right
+    else:
+        assert isinstance(part, Equi | Band | Apart | Between)
+        r, s = part.column, part.other
+    return (s, r) if stream == S else (r, s)
 
 
 def _spans(part: Predicate, stream: str) -> tuple[Span, ...]:
     """Return what a condition asks of the values stored for a stream: one of these spans."""
-    if isinstance(part, Band):
-        return (Span(-part.eps, part.eps),)
+    if isinstance(part, Equi | Band):
+        eps = part.eps if isinstance(part, Band) else 0
+        return (Span(-eps, eps),)
     if isinstance(part, Apart):
         return Span(None, -part.eps, strict=True), Span(part.eps, None, strict=True)
-    if isinstance(part, Ineq):
+    if isinstance(part, Between):
+        found = (Span(part.low, part.high),)
+    else:
+        assert isinstance(part, Ineq)
         found = _INEQUALITIES[part.op]
-        return found if stream == S else tuple(span.mirrored for span in found)
-    msg = f"{part!r} is no predicate that a chain knows"
-    raise TypeError(msg)
+    return found if stream == S else tuple(span.mirrored for span in found)
 
 
 _INEQUALITIES = {

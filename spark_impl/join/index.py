@@ -30,7 +30,9 @@ from spark_impl.join.access import (
     ranges_in_time,
     slab_width,
 )
-from spark_impl.join.matching import Tuples, column_of
+from spark_impl.join.columns import find_missing
+from spark_impl.join.conditions import accepts
+from spark_impl.join.matching import Chosen, Tuples
 from spark_impl.runtime.arrays import Bools, Column, Ints
 
 GONE = -1
@@ -47,15 +49,11 @@ _TIME_BITS = 42
 
 
 class Index:
-    """Rows of a store, sorted by one number each.
+    """Rows of the store of a stream, sorted by one number each."""
 
-    ``kind`` and ``columns`` are those of the stored tuples in an
-    :class:`~spark_impl.join.access.Access`.
-    """
-
-    def __init__(self, kind: str, columns: Sequence[str], window_us: int) -> None:
-        self._kind = kind
-        self._columns = columns
+    def __init__(self, access: Access, stream: str, window_us: int) -> None:
+        self._kind, self._columns, self._accepts = access.index
+        self._stream = stream
         self._window_us = window_us
         self._long: Column = np.empty(0, np.int64)
         self._short: Column = np.empty(0, np.int64)
@@ -90,13 +88,16 @@ class Index:
         self._end = int(np.count_nonzero(to[: self._end] >= 0))
 
     def candidates(
-        self, probing: Tuples, access: Access, pairs_max: int
+        self, probing: Tuples, which: Ints, access: Access, pairs_max: int
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield candidates: positions of probing tuples, and the rows that they may match.
 
-        No two candidates are equal. About ``pairs_max`` of them come at a time.
+        ``which`` are the positions of the tuples that probe. No two candidates are equal. About
+        ``pairs_max`` of them come at a time.
         """
-        columns, who = _present(probing, access.probing, np.arange(len(probing)))
+        columns, who = _present(probing, access.probing, which)
+        if not len(who):
+            return
         parts = self._ranges(columns, probing.ts[who], access)
         runs = (0, self._long), (len(self._long), self._short)
         found = [_find(begin, run, part, len(who)) for begin, run in runs for part in parts]
@@ -104,7 +105,7 @@ class Index:
         counts = np.concatenate([each for _, each in found])
         some = np.flatnonzero(counts)
         left, counts = left[some], counts[some]
-        one = who[some % len(who)] if len(some) else some
+        one = who[some % len(who)]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
         cuts = np.searchsorted(ends, np.arange(pairs_max, total, pairs_max)).tolist()
@@ -120,13 +121,13 @@ class Index:
 
     def _take_in(self, stored: Tuples, fresh: Ints, marks: Ints) -> None:
         """Add rows to the short run."""
-        columns, rows = _present(stored, self._columns, fresh)
+        columns, rows = self._searched(stored, fresh)
         numbers = self._numbers(columns, stored.ts[rows]) if len(rows) else self._short[:0]
         if numbers is None:
             held = np.flatnonzero(marks != GONE)
             self._choose_base(stored.ts[held])
             self._long, self._short, self._rows = self._long[:0], self._short[:0], self._rows[:0]
-            columns, rows = _present(stored, self._columns, held)
+            columns, rows = self._searched(stored, held)
             numbers = self._numbers(columns, stored.ts[rows])
             assert numbers is not None
         long = len(self._long)
@@ -135,6 +136,11 @@ class Index:
         order = np.argsort(numbers, kind="stable")
         self._short = numbers[order]
         self._rows = np.concatenate([self._rows[:long], rows[order]])
+
+    def _searched(self, stored: Tuples, which: Ints) -> tuple[list[Column], Ints]:
+        """Return the columns of the rows that a search may find, and these rows."""
+        accepted = accepts(self._accepts, self._stream, Chosen(stored, which))
+        return _present(stored, self._columns, which if accepted is None else which[accepted])
 
     def _merge(self, marks: Ints) -> None:
         """Merge both runs and leave out rows that are gone."""
@@ -214,23 +220,13 @@ def _find(begin: int, run: Column, part: Range, probes: int) -> tuple[Ints, Ints
 
 def _present(tuples: Tuples, names: Sequence[str], which: Ints) -> tuple[list[Column], Ints]:
     """Return columns of the chosen tuples, without tuples that lack a value; and those left."""
-    columns = [column_of(tuples, name)[which] for name in names]
+    columns = [tuples.column(name)[which] for name in names]
     good: Bools = np.ones(len(which), np.bool_)
     for column in columns:
-        good &= has_value(column)
+        good &= ~find_missing(column)
     if good.all():
         return columns, which
     return [column[good] for column in columns], which[good]
-
-
-def has_value(column: Column) -> Bools:
-    """Return where a column has a value that can satisfy a condition."""
-    if column.dtype.kind == "f":
-        return ~np.isnan(column)
-    if _is_text(column):
-        return np.asarray(column != None, np.bool_)  # noqa: E711 - element by element
-    least = 0 if column.dtype == np.int8 else np.iinfo(np.int64).min + 1
-    return np.asarray(column >= least)
 
 
 def _is_text(column: Column) -> bool:

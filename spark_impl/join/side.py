@@ -15,7 +15,7 @@ import numpy as np
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, STREAMS, R, S
 from spark_impl.join.access import access_of
-from spark_impl.join.columns import columns_of
+from spark_impl.join.conditions import accepts
 from spark_impl.join.index import GONE, Index
 from spark_impl.join.matching import (
     NONE,
@@ -53,7 +53,7 @@ class Matcher:
         ranks: Sequence[Ranks | None] | None = None,
     ) -> None:
         self.window_us = config.window_us
-        self.columns = {stream: columns_of(config, stream) for stream in STREAMS}
+        self.columns = {stream: config.columns(stream) for stream in STREAMS}
         """The columns of each stream besides the built-in ones."""
         limits = ranks or [None] * len(config.queries)
         self.queries = tuple(
@@ -100,10 +100,7 @@ class Side:
         """Number of rows that ever left, with their copies."""
         self._least: int | None = None
         self._access = matcher.access[stream]
-        self._indexes = {
-            (way.kind, way.stored): Index(way.kind, way.stored, matcher.window_us)
-            for way in self._access
-        }
+        self._indexes = {way.index: Index(way, stream, matcher.window_us) for way in self._access}
 
     def __len__(self) -> int:
         return self._count
@@ -181,12 +178,10 @@ class Side:
         for index in self._indexes.values():
             index.update(self._rows, self._block[: self._last], self._gone)
         found: list[Found] = []
+        other = S if self._stream == R else R
         for query, way in zip(self._matcher.queries, self._access, strict=True):
-            if not query.may_pair(block, S if self._stream == R else R):
-                found.append(_concat_found([]))
-                continue
-            index = self._indexes[way.kind, way.stored]
-            chosen = index.candidates(block, way, _PAIRS_MAX)
+            which = _probing(query, block, other)
+            chosen = self._indexes[way.index].candidates(block, which, way, _PAIRS_MAX)
             parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
             found.append(_concat_found(parts))
         return found
@@ -238,6 +233,14 @@ class Side:
             index.renumber(to)
         self._begin = 0
         self._first, self._last = int(np.count_nonzero(held[: self._first])), len(kept)
+
+
+def _probing(query: Query, block: Tuples, stream: str) -> Ints:
+    """Return the positions of the tuples of a block that may belong to a pair."""
+    if not query.may_pair(block, stream):
+        return NONE.r_id
+    accepted = accepts(query.predicate, stream, block)
+    return np.arange(len(block)) if accepted is None else np.flatnonzero(accepted)
 
 
 def _concat_found(parts: list[Found]) -> Found:

@@ -1,8 +1,9 @@
 """Stores of a chain in process: what their indexes find, and how much they look at for it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from math import log2
+from math import inf, log2, nan
+from operator import eq, ge, gt, le, lt, ne
 from random import Random
 from typing import Any, NamedTuple
 
@@ -12,58 +13,160 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import STREAMS, And, Apart, Band, Equi, Ineq, Predicate, R, S
+from model.vocabulary.join import (
+    STREAMS,
+    And,
+    Apart,
+    Band,
+    Between,
+    Equi,
+    Ineq,
+    Predicate,
+    R,
+    S,
+    Where,
+)
 from spark_impl.join import index
 from spark_impl.join.matching import Tuples
 from spark_impl.join.side import Matcher, Side
-from spark_impl.runtime.arrays import Ints
+from spark_impl.runtime.arrays import Column, Ints
 
 
 class Row(NamedTuple):
-    """A tuple of either stream."""
+    """A tuple of either stream; ``None`` is missing."""
 
     ts: int
     value: float
     key: str
+    x: float | None = None
+    n: int | None = None
+    at: int | None = None
+    word: str | None = None
+    flag: bool | None = None
+
+
+LARGEST = (1 << 63) - 1
+NO_INTEGER = -LARGEST - 1
+COLUMNS = (
+    ("x", "number"),
+    ("n", "integer"),
+    ("at", "time"),
+    ("word", "text"),
+    ("flag", "boolean"),
+)
 
 
 def tuples(rows: Sequence[Row], first: int = 0) -> Tuples:
     """Return rows with numbers from ``first`` on as identities and ranks."""
     numbers = np.arange(first, first + len(rows))
+    given = {name: [getattr(row, name) for row in rows] for name in Row._fields}
+
+    def column(name: str, kind: type, missing: object) -> Column:
+        return np.array([missing if each is None else each for each in given[name]], kind)
+
     return Tuples(
         numbers,
         numbers,
-        np.array([row.ts for row in rows], np.int64),
-        np.array([row.value for row in rows], np.float64),
-        np.array([row.key for row in rows], np.object_),
+        column("ts", np.int64, None),
+        column("value", np.float64, None),
+        column("key", np.object_, None),
+        {
+            "x": column("x", np.float64, nan),
+            "n": column("n", np.int64, NO_INTEGER),
+            "at": column("at", np.int64, NO_INTEGER),
+            "word": column("word", np.object_, None),
+            "flag": column("flag", np.int8, -1),
+        },
     )
 
 
+def config_of(predicate: Predicate, window_us: int) -> JoinConfig:
+    """Return a configuration with one query."""
+    return JoinConfig(window_us, (("q", predicate),), r_columns=COLUMNS, s_columns=COLUMNS)
+
+
 Holds = Callable[[Row, Row], bool]
+
+
+def on(r: str, s: str, holds: Callable[[Any, Any], bool]) -> Holds:
+    """Return what a condition on two columns means; nothing that is missing satisfies it."""
+
+    def both(one: Row, other: Row) -> bool:
+        left, right = getattr(one, r), getattr(other, s)
+        return None not in (left, right) and left == left and right == right and holds(left, right)
+
+    return both
+
+
+COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+    "!=": ne,
+}
+
+
+def within(low: float | None, high: float | None) -> Callable[[Any, Any], bool]:
+    """Return a function that tells whether s - r lies between two bounds."""
+    return lambda r, s: (low is None or low <= s - r) and (high is None or s - r <= high)
+
+
+ORDERED = (
+    ("value", "value"),
+    ("key", "key"),
+    ("x", "value"),
+    ("n", "n"),
+    ("at", "at"),
+    ("word", "key"),
+)
+TIME = "event_time"
 CONDITIONS: list[tuple[Predicate, Holds]] = [
-    (Equi("key"), lambda r, s: r.key == s.key),
-    (Equi("value"), lambda r, s: r.value == s.value),
-    (Band("value", 1.0), lambda r, s: abs(r.value - s.value) <= 1),
-    (Band("value", 0.0), lambda r, s: abs(r.value - s.value) <= 0),
-    (Apart("value", 0.5), lambda r, s: abs(r.value - s.value) > 0.5),
-    (Apart("value", 0.0), lambda r, s: abs(r.value - s.value) > 0),
-    (Ineq("value", "<", "value"), lambda r, s: r.value < s.value),
-    (Ineq("value", "<=", "value"), lambda r, s: r.value <= s.value),
-    (Ineq("value", ">", "value"), lambda r, s: r.value > s.value),
-    (Ineq("value", ">=", "value"), lambda r, s: r.value >= s.value),
-    (Ineq("value", "!=", "value"), lambda r, s: r.value != s.value),
-    (Ineq("key", "<", "key"), lambda r, s: r.key < s.key),
-    (Ineq("key", "<=", "key"), lambda r, s: r.key <= s.key),
-    (Ineq("key", ">", "key"), lambda r, s: r.key > s.key),
-    (Ineq("key", ">=", "key"), lambda r, s: r.key >= s.key),
-    (Ineq("key", "!=", "key"), lambda r, s: r.key != s.key),
+    *((Ineq(r, op, s), on(r, s, compare)) for r, s in ORDERED for op, compare in COMPARE.items()),
+    *((Equi(r, s), on(r, s, eq)) for r, s in (*ORDERED, ("flag", "flag"))),
+    *(
+        made
+        for r, s, eps in (("value", "value", 0.0), ("value", "value", 1.0), ("x", "x", 0.5))
+        for made in (
+            (Band(r, eps, s), on(r, s, lambda r, s, eps=eps: abs(r - s) <= eps)),
+            (Apart(r, eps, s), on(r, s, lambda r, s, eps=eps: abs(r - s) > eps)),
+        )
+    ),
+    *(
+        made
+        for name, eps in (("n", 0), ("n", 1), ("at", 2), ("at", LARGEST))
+        for made in (
+            (Band(name, eps), on(name, name, lambda r, s, eps=eps: abs(r - s) <= eps)),
+            (Apart(name, eps), on(name, name, lambda r, s, eps=eps: abs(r - s) > eps)),
+        )
+    ),
+    *(
+        (Between(r, low, high, s), on(r, s, within(low, high)))
+        for r, s, low, high in (
+            ("value", "value", 0.0, 1.0),
+            ("x", "value", -1.5, -0.1),
+            ("x", "x", 0.1, None),
+            ("n", "n", 1, 2),
+            ("n", "n", -LARGEST, -1),
+            ("at", "at", None, 0),
+        )
+    ),
+    (Ineq("flag", "!=", "flag"), on("flag", "flag", ne)),
+    (Between(TIME, 0, None), lambda r, s: s.ts >= r.ts),
+    (Ineq(TIME, ">", TIME), lambda r, s: r.ts > s.ts),
+    (Band(TIME, 3, "at"), on("ts", "at", lambda r, s: abs(r - s) <= 3)),
+    (Where(R, "x", ">", 0.0), lambda r, _: r.x is not None and r.x > 0),
+    (Where(S, "word", "!=", "a"), lambda _, s: s.word not in (None, "a")),
+    (Where(S, "flag", "=", True), lambda _, s: s.flag is True),
+    (Where(R, "key", "<=", "b"), lambda r, _: r.key <= "b"),
 ]
 """Conditions, and what they mean in plain Python."""
 VALUES = (-1e308, -2.0, -1.0, -5e-324, -0.0, 0.0, 0.1, 1.0, 1.1, 1e16, 1e16 + 2, 1e308)
-KEYS = ("", "a", "aa", "b", "é", "\uffff", "\U00010000")
+KEYS = ("", "a", "a\0", "aa", "b", "é", "\uffff", "\U00010000")
+INTEGERS = (-LARGEST, -3, -2, -1, 0, 1, 2, 3, 1 << 53, (1 << 53) + 1, LARGEST - 1, LARGEST)
 FAR_US = 1 << 60
 TIMES_US = (*range(-9, 10), -FAR_US, FAR_US, FAR_US + 3)
-WINDOWS_US = (0, 1, 4, 1 << 59, 1 << 61, (1 << 63) - 1)
+WINDOWS_US = (0, 1, 4, 1 << 59, 1 << 61, LARGEST)
 PARTS = st.lists(st.sampled_from(CONDITIONS), max_size=3)
 
 
@@ -74,7 +177,7 @@ def test_a_store_finds_what_a_nested_loop_finds(
     draws = Random(seed)
     predicate = And(tuple(part for part, _ in parts))
     for window_us, short in product(WINDOWS_US, (1, 6)):
-        matcher = Matcher(JoinConfig(window_us, (("q", predicate),)))
+        matcher = Matcher(config_of(predicate, window_us))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(index, "_SHORT", short)
             store = Store(Side(matcher, stream), draws)
@@ -156,7 +259,16 @@ class Store:
 def rows(draws: Random, most: int) -> list[Row]:
     """Draw rows."""
     return [
-        Row(draws.choice(TIMES_US), draws.choice(VALUES), draws.choice(KEYS))
+        Row(
+            draws.choice(TIMES_US),
+            draws.choice(VALUES),
+            draws.choice(KEYS),
+            draws.choice((*VALUES, -inf, inf, nan, None)),
+            draws.choice((*INTEGERS, None)),
+            draws.choice((*INTEGERS, None)),
+            draws.choice((*KEYS, None)),
+            draws.choice((True, False, None)),
+        )
         for _ in range(draws.randint(0, most))
     ]
 
@@ -182,7 +294,7 @@ def looked_at(side: Side, probing: Sequence[Row]) -> tuple[int, int]:
 
 def side_of(predicate: Predicate, window_us: int, stored: Sequence[Row]) -> Side:
     """Return a store of S whose rows came in blocks."""
-    side = Side(Matcher(JoinConfig(window_us, (("q", predicate),))), S)
+    side = Side(Matcher(config_of(predicate, window_us)), S)
     for first in range(0, len(stored), 700):
         side.append(tuples(stored[first : first + 700], first))
         side.probe(tuples([]))
