@@ -1,22 +1,20 @@
-"""Columns that tuples have besides the built-in ones: their kinds, and their way to Arrow and back.
+"""Columns that tuples have besides the built-in ones: kinds, names, and the way to Arrow and back.
 
 A missing value is NaN in a column of numbers, the smallest integer among integers and times, None
 among texts, and -1 among booleans, which are 0 and 1. In Arrow it is null.
 """
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.vocabulary import JoinConfig
-from model.vocabulary.join import R
+from model.vocabulary import Event
+from model.vocabulary.join_predicates import Columns
 from spark_impl.runtime.arrays import Bools, Column
+from spark_impl.runtime.storage import InputProblem
 
-Columns: TypeAlias = tuple[tuple[str, str], ...]
-"""Names and kinds of the columns of a stream, besides the built-in ones."""
 NO_INTEGER = -(1 << 63)
 """In place of a missing integer or time."""
 NO_TRUTH = -1
@@ -31,10 +29,17 @@ TYPES: Mapping[str, pa.DataType] = {
 """Type in Arrow by kind; times are microseconds."""
 
 
-def columns_of(config: JoinConfig, stream: str) -> Columns:
-    """Return the columns that a configuration declares for a stream."""
-    found: Columns = getattr(config, "r_columns" if stream == R else "s_columns", ())
-    return found
+def name_of_column(stream: str, name: str) -> str:
+    """Return the name of a column of a stream in tables with other columns; none of these has it.
+
+    Both streams may have a column of this name, perhaps of another kind.
+    """
+    return f"{stream.lower()}__{name}"
+
+
+def names_of(columns: Columns, stream: str) -> dict[str, str]:
+    """Return the names of the columns of a stream, by their names in tables with other columns."""
+    return {name_of_column(stream, name): name for name, _ in columns}
 
 
 def from_arrow(column: pa.Array | pa.ChunkedArray) -> Column:
@@ -54,6 +59,21 @@ def to_arrow_column(column: Column) -> pa.Array:
         return pa.array(column > 0, mask=missing)
     kind = pa.string() if column.dtype == object else None
     return pa.array(np.ascontiguousarray(column), kind, mask=missing)
+
+
+def with_more(rows: pa.Table, events: Sequence[Event], stream: str, columns: Columns) -> pa.Table:
+    """Return a table of events with the columns of a stream; other streams have nothing there."""
+    for at, (name, kind) in enumerate(columns):
+        values = [each.more[at] if each.stream == stream else None for each in events]
+        rows = rows.append_column(name_of_column(stream, name), pa.array(values, TYPES[kind]))
+    return rows
+
+
+def check_integers(name: str, column: pa.ChunkedArray) -> None:
+    """Raise :class:`InputProblem` if a column has the integer that stands for a missing one."""
+    if column.type == pa.int64() and pc.min(column).as_py() == NO_INTEGER:
+        msg = f"the column {name!r} has the value {NO_INTEGER}; the least is {NO_INTEGER + 1}"
+        raise InputProblem(msg)
 
 
 def find_missing(column: Column) -> Bools:
