@@ -137,7 +137,7 @@ def _spans(part: Predicate, stream: str) -> tuple[Span, ...]:
     else:
         assert isinstance(part, Ineq)
         found = _INEQUALITIES[part.op]
-    return found if stream == S else tuple(span.mirrored for span in found)
+    return found if stream == S else tuple(span.mirrored for span in reversed(found))
 
 
 _INEQUALITIES = {
