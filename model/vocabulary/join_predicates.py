@@ -306,7 +306,7 @@ def _check_part(part: Predicate, kinds: Mapping[str, Kinds]) -> None:
     if isinstance(part, Ineq | Where) and kind == BOOLEAN and part.op not in EQUALITIES:
         _refuse(f"{first}, which has no order")
     if isinstance(part, Where) and not is_of_kind(kind, part.constant):
-        _refuse(f"{first}; {part.constant!r} is none")
+        _refuse(f"{first}, which {part.constant!r} is not")
     for number in _numbers(part):
         if kind == NUMBER and float(number) != number:
             _refuse(f"{first}, and {number!r} is no number of float64")
