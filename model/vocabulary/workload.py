@@ -8,7 +8,7 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model.vocabulary.settings import JsonObject, PlainData
+from model.vocabulary.settings import JsonObject, PlainData, is_int
 
 VERSION = 1
 
@@ -73,7 +73,8 @@ def _event(row: list[PlainData], numbers: Mapping[PlainData, Collection[int]]) -
 
 
 def _number(value: PlainData) -> PlainData:
-    return float(value) if value in NOT_FINITE else value
+    # JSON of other languages writes 1 for 1.0; beyond 2^53 an integer is no float.
+    return float(value) if value in NOT_FINITE or is_int(value) else value
 
 
 def _number_columns(config: JsonObject) -> dict[PlainData, Collection[int]]:

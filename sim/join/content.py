@@ -12,72 +12,33 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
-from itertools import chain
-from typing import NamedTuple, TypeAlias, assert_never, cast, overload
+from typing import NamedTuple, cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.join.state import Pair, Ranks, other
 from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import END_US, STREAMS, And, Apart, Band, Equi, Ineq, Predicate, R
+from model.vocabulary.join import END_US, STREAMS
+from model.vocabulary.join_predicates import (
+    BUILT_IN,
+    TEXT,
+    And,
+    Band,
+    Equi,
+    Predicate,
+    R,
+    S,
+    Where,
+    columns_of,
+    kinds_of,
+    parts_of,
+)
+from sim.join.columns import BoolArray, TupleColumns, is_met, is_selected, number_of
 from sim.join.machine import FoundPairs
 from sim.kernel.disorder import IntArray
-from sim.kernel.distributions import AnyArray, FloatArray
+from sim.kernel.distributions import AnyArray
 
-BoolArray: TypeAlias = NDArray[np.bool_]
 NONE = np.empty(0, dtype=np.int64)
-
-_OPERATORS = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "!=": np.not_equal,
-}
-
-
-_ROWS = 1_024
-"""Initial number of rows."""
-
-
-class TupleColumns:
-    """The admitted tuples of one stream, by rank; rows behind the last one are unused."""
-
-    __slots__ = ("_numbers", "epoch", "event_us", "key", "number", "source_id", "value")
-
-    def __init__(self, numbers: dict[str, int]) -> None:
-        self._numbers = numbers  # of keys, by first appearance in any stream
-        self.source_id: IntArray = np.zeros(_ROWS, dtype=np.int64)
-        self.event_us: IntArray = np.zeros(_ROWS, dtype=np.int64)
-        self.value: FloatArray = np.zeros(_ROWS)
-        self.key: AnyArray = np.zeros(_ROWS, dtype=np.object_)
-        """Keys as strings, which compare by code point."""
-        self.number: IntArray = np.zeros(_ROWS, dtype=np.int64)
-        """Numbers of the keys: equal for equal keys."""
-        self.epoch: IntArray = np.zeros(_ROWS, dtype=np.int64)
-
-    def put(self, rank: int, events: Sequence[Event], epoch: int) -> None:
-        """Write tuples that an epoch admitted; ``rank`` is that of the first one."""
-        end = rank + len(events)
-        if end > len(self.epoch):
-            self._grow(end)
-        _, source_id, key, event_us, value, *_ = zip(*events, strict=True)
-        numbers = self._numbers
-        self.source_id[rank:end] = source_id
-        self.event_us[rank:end] = event_us
-        self.value[rank:end] = value
-        self.key[rank:end] = key
-        self.number[rank:end] = [numbers.setdefault(each, len(numbers)) for each in key]
-        self.epoch[rank:end] = epoch
-
-    def _grow(self, rows: int) -> None:
-        """Make room for twice as many rows as are needed now."""
-        for name in ("source_id", "event_us", "value", "key", "number", "epoch"):
-            column = getattr(self, name)
-            grown = np.zeros(2 * rows, dtype=column.dtype)
-            grown[: len(column)] = column
-            setattr(self, name, grown)
 
 
 class RankArray:
@@ -129,13 +90,14 @@ def _array(ranks: "RankArray | Ranks") -> IntArray:
 
 
 class Access(NamedTuple):
-    """Access of an index to candidates: their column differs by at most ``width``."""
+    """Access of an index to candidates: their columns differ by at most ``width``."""
 
-    column: str
+    r_column: str
+    s_column: str
     width: float
 
 
-EVERYTHING = Access("number", 1 << 40)
+EVERYTHING = Access(number_of("key"), number_of("key"), 1 << 40)
 """Access without an index: every tuple is compared."""
 
 
@@ -145,7 +107,10 @@ class Index:
     def __init__(self, config: JoinConfig, is_indexed: bool = True) -> None:
         self.config = config
         numbers: dict[str, int] = {}
-        self.columns = {stream: TupleColumns(numbers) for stream in STREAMS}
+        self.columns = {
+            R: TupleColumns(config.r_columns, numbers),
+            S: TupleColumns(config.s_columns, numbers),
+        }
         """The admitted tuples of each stream."""
         self.comparisons = 0
         """Number of candidates compared, over all queries."""
@@ -169,8 +134,9 @@ class Index:
         """Keep the pairs of tuples of a stream with tuples of the other one; return no pairs."""
         block, others = _array(tuples), _array(met)
         if len(block) and len(others):
-            # The difference of two very large floats may overflow to infinity, which is right.
-            with np.errstate(over="ignore"):
+            # The difference of two very large floats may overflow to infinity, which is right, and
+            # two infinities have none.
+            with np.errstate(over="ignore", invalid="ignore"):
                 for number in range(len(self._access)):
                     one, another = self._candidates(number, stream, block, others)
                     if len(one):
@@ -183,14 +149,14 @@ class Index:
         self.comparisons += len(r)
         good = self._is_pair(number, r, s)
         if good.any():
-            ids = [self.columns[stream].source_id for stream in STREAMS]
+            ids = [self.columns[stream]["source_id"] for stream in STREAMS]
             self._found.append(FoundPairs(number, ids[0][r[good]], ids[1][s[good]]))
 
     def least_us(self, stream: str, ranks: Ranks) -> int:
         """Return the least event time; ``END_US`` without tuples."""
         held = cast("RankArray", ranks)
         if held.least_us is None:
-            event_us = self.columns[stream].event_us[held.ranks]
+            event_us = self.columns[stream]["event_time"][held.ranks]
             held.least_us = int(event_us.min()) if len(event_us) else END_US
         return held.least_us
 
@@ -201,7 +167,7 @@ class Index:
         held = cast("RankArray", ranks)
         # The machine asks twice: whether a tuple can be dropped, and then which tuples to keep.
         if held.parts is None or held.parts[0] != horizon_us:
-            older = self.columns[stream].event_us[held.ranks] < horizon_us
+            older = self.columns[stream]["event_time"][held.ranks] < horizon_us
             parts = (
                 RankArray(held.ranks[older]).as_ranks(),
                 RankArray(held.ranks[~older]).as_ranks(),
@@ -213,9 +179,10 @@ class Index:
         self, number: int, stream: str, block: IntArray, others: IntArray
     ) -> tuple[IntArray, IntArray]:
         """Return the candidates of a query, by a search of the larger side in the smaller one."""
-        column, width = self._access[number]
-        own = getattr(self.columns[stream], column)[block]
-        foreign = getattr(self.columns[other(stream)], column)[others]
+        r_column, s_column, width = self._access[number]
+        mine, theirs = (r_column, s_column) if stream == R else (s_column, r_column)
+        own = self.columns[stream][mine][block]
+        foreign = self.columns[other(stream)][theirs][others]
         if len(own) <= len(foreign):
             at, position = _near(own, foreign, width)
             return block[position], others[at]
@@ -224,64 +191,49 @@ class Index:
 
     def _is_pair(self, number: int, r: IntArray, s: IntArray) -> BoolArray:
         _, predicate = self.config.queries[number]
-        of_r, of_s = self.columns["R"], self.columns["S"]
-        good: BoolArray = np.abs(of_r.event_us[r] - of_s.event_us[s]) <= self.config.window_us
-        good &= self._holds(predicate, r, s)
+        of_r, of_s = self.columns[R], self.columns[S]
+        distance_us = np.abs(of_r["event_time"][r] - of_s["event_time"][s])
+        good: BoolArray = distance_us <= self.config.window_us
+        for part in parts_of(predicate):
+            good &= self._holds(part, r, s)
         first, last = self._spans[number]
         if first > 0 or last is not None:
-            for epochs in (of_r.epoch[r], of_s.epoch[s]):
+            for epochs in (of_r["epoch"][r], of_s["epoch"][s]):
                 good &= epochs >= first
                 if last is not None:
                     good &= epochs <= last
         return good
 
-    def _holds(self, predicate: Predicate, r: IntArray, s: IntArray) -> BoolArray:
+    def _holds(self, part: Predicate, r: IntArray, s: IntArray) -> BoolArray:
         """Return where a predicate holds, as ``model.join.oracle.holds`` does for one pair."""
-        if isinstance(predicate, And):
-            good = np.ones(len(r), dtype=np.bool_)
-            for part in predicate.parts:
-                good &= self._holds(part, r, s)
-            return good
-        column = predicate.left if isinstance(predicate, Ineq) else _column(predicate)
-        left = getattr(self.columns["R"], column)[r]
-        right = getattr(self.columns["S"], column)[s]
-        return _compared(predicate, left, right)
-
-
-def _compared(predicate: Equi | Band | Apart | Ineq, left: AnyArray, right: AnyArray) -> BoolArray:
-    match predicate:
-        case Equi():
-            return np.equal(left, right)
-        case Band(_, eps) | Apart(_, eps):
-            is_near: BoolArray = np.abs(left - right) <= eps
-            return is_near if isinstance(predicate, Band) else ~is_near
-        case Ineq(_, op):
-            good: BoolArray = _OPERATORS[op](left, right)
-            return good
-    assert_never(predicate)
-
-
-def _column(predicate: Equi | Band | Apart) -> str:
-    """Return the column that is compared; keys are equal if their numbers are."""
-    return "number" if predicate.column == "key" else predicate.column
+        ranks = {R: r, S: s}
+        looked_at = list(columns_of(part))
+        values = [self.columns[stream][name][ranks[stream]] for stream, name in looked_at]
+        good = np.ones(len(r), dtype=np.bool_)
+        for stream, name in looked_at:
+            if name not in BUILT_IN:
+                good &= self.columns[stream].is_there(name, ranks[stream])
+        if not good.all():
+            values = [each[good] for each in values]
+        if isinstance(part, Where):
+            good[good] = is_selected(values[0], part.op, part.constant)
+        elif not isinstance(part, And):
+            good[good] = is_met(part, *values)
+        return good
 
 
 def _access(config: JoinConfig, predicate: Predicate) -> Access:
     """Return the best index for a predicate: by equality, else by a band, else by the window."""
-    parts = list(_parts(predicate))
+    parts = list(parts_of(predicate))
+    texts = {name for name, kind in kinds_of(config.r_columns).items() if kind == TEXT}
     for part in parts:
         if isinstance(part, Equi):
-            return Access(_column(part), 0)
+            names = part.column, part.other
+            return Access(*(map(number_of, names) if part.column in texts else names), 0)
     for part in parts:
         if isinstance(part, Band):
-            return Access(part.column, part.eps)
-    return Access("event_us", config.window_us)
-
-
-def _parts(predicate: Predicate) -> chain[Predicate] | tuple[Predicate]:
-    if isinstance(predicate, And):
-        return chain.from_iterable(_parts(part) for part in predicate.parts)
-    return (predicate,)
+            return Access(part.column, part.other, part.eps)
+    return Access("event_time", "event_time", config.window_us)
 
 
 def _near(few: AnyArray, many: AnyArray, width: float) -> tuple[IntArray, IntArray]:
@@ -309,7 +261,15 @@ def _near(few: AnyArray, many: AnyArray, width: float) -> tuple[IntArray, IntArr
 
 def _reach(values: AnyArray, width: float) -> tuple[AnyArray, AnyArray]:
     """Return the lower and upper bounds of what is near each value."""
-    if values.dtype.kind == "f" and width:
+    if not width:
+        return values, values
+    if values.dtype.kind == "f":
         reach = width + 4 * np.spacing(np.maximum(np.abs(values), width))
         return values - reach, values + reach
-    return values - int(width), values + int(width)
+    # Integers end at 64 bits.
+    least, most = np.iinfo(values.dtype).min, np.iinfo(values.dtype).max
+    if width > most:
+        return np.full_like(values, least), np.full_like(values, most)
+    reach = values.dtype.type(width)
+    low = np.where(values < least + reach, least, values - reach)
+    return low, np.where(values > most - reach, most, values + reach)

@@ -14,6 +14,7 @@ from hypothesis import given
 from model.join.oracle import oracle_join
 from model.vocabulary.join import REASON_LATE, And, Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.join import Rejected as NoPair
+from model.vocabulary.join_conditions import parse_condition, write_condition
 from sim.kernel.disorder import measure
 from straggler.errors import UsageError
 from straggler.inputs import inputs
@@ -23,7 +24,6 @@ from straggler.options import Arguments
 from straggler.rooms import Case
 from straggler.rooms.grouping import inputs as grouping
 from straggler.rooms.join import inputs as join
-from straggler.rooms.join.queries import parse_condition, write_condition
 from straggler.rooms.join.room import ROOM as JOIN
 from straggler.rooms.script.inputs import examples
 from straggler.strategies.join import PREDICATES
