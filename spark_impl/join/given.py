@@ -33,11 +33,13 @@ def declare(condition: Condition, columns: Mapping[str, Columns]) -> Predicate:
     raise ValueError(msg)
 
 
-def declare_columns(stream: str, given: Mapping[str, str]) -> Columns:
+def declare_columns(stream: str, given: Mapping[str, str] | None) -> Columns:
     """Return the columns of a stream for the configuration, which checks them.
 
     Raise ``ValueError`` if Spark, which ignores case, takes two columns of an input for one.
     """
+    if given is None:
+        return ()
     if not isinstance(given, Mapping):
         msg = f"{stream.lower()}_columns is {given!r}; it must be a dict of kinds by name"
         raise ValueError(msg)

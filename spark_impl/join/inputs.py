@@ -7,7 +7,6 @@ rounded, cut off or guessed.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,8 +60,8 @@ def from_history(
     streams: tuple[str, str] = (R, S),
     files: int = 1,
     *,
-    r_columns: Mapping[str, str] = MappingProxyType({}),
-    s_columns: Mapping[str, str] = MappingProxyType({}),
+    r_columns: Mapping[str, str] | None = None,
+    s_columns: Mapping[str, str] | None = None,
 ) -> tuple[DataFrame, DataFrame]:
     """Return both inputs of :meth:`ChainJoin.stream` from one history, which numbers all arrivals.
 
@@ -72,7 +71,8 @@ def from_history(
     several values that were landed is found under its own name. Inputs have no column ``value`` if
     the history has none.
     """
-    for setting, columns in (("r_columns", r_columns), ("s_columns", s_columns)):
+    more = {"r_columns": {**(r_columns or {})}, "s_columns": {**(s_columns or {})}}
+    for setting, columns in more.items():
         check_columns(setting, tuple(columns.items()))
     folder = locate(history)
     has_value = _has_value(folder)
@@ -88,7 +88,7 @@ def from_history(
     # One source for both: two would not always see the same files.
     addresses = paths(spark, folder, no_requests, files)
     found = []
-    for stream, columns in zip(streams, (r_columns, s_columns), strict=True):
+    for stream, columns in zip(streams, more.values(), strict=True):
         values = [VALUE] if has_value else []
         schema = history_schema(pa.field(column, pa.string()), values=values)
         schema = pa.schema([*schema, *((name, TYPES[kind]) for name, kind in columns.items())])

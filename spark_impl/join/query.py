@@ -4,7 +4,6 @@ import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -91,6 +90,7 @@ class ChainJoin:
             the event time: kinds by name. A ``number`` is a float or an integer of at most 32 bits,
             an ``integer`` has at most 64 bits, a ``text`` is a string, a ``time`` a timestamp or
             microseconds since 1970, and a ``boolean`` is one.
+            None: it has no others.
         s_columns: the same of the second input.
 
     Examples:
@@ -118,8 +118,8 @@ class ChainJoin:
         recording: bool = False,
         history: bool = False,
         patience_s: float = 60.0,
-        r_columns: Mapping[str, str] = MappingProxyType({}),
-        s_columns: Mapping[str, str] = MappingProxyType({}),
+        r_columns: Mapping[str, str] | None = None,
+        s_columns: Mapping[str, str] | None = None,
     ) -> None:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         columns = {R: declare_columns(R, r_columns), S: declare_columns(S, s_columns)}

@@ -284,3 +284,20 @@ def test_a_file_keeps_values_that_json_has_no_numbers_for() -> None:
     # Not a number does not equal itself.
     assert repr(Workload.from_json(data).arrivals) == repr(arrivals)
     assert JoinConfig.from_json(data["config"]) == config
+
+
+def test_a_stream_is_joined_with_itself() -> None:
+    columns = (("number", "integer"),)
+    kinds = {"number": "integer"}
+    rise = parse_condition(
+        "key and value apart 5 and value < and r.number < s.number", kinds, kinds
+    )
+    config = JoinConfig(600, (("rise", rise),), r_columns=columns, s_columns=columns)
+    readings = [("a", 0, 1.0), ("a", 0, 7.0), ("b", 1, 20.0), ("a", 2, 1.0), ("a", 3, 9.0)]
+    arrivals = tuple(
+        Event(2 * n + (stream == S), n, key, ts_us, value, 0, stream, (n,))
+        for n, (key, ts_us, value) in enumerate(readings)
+        for stream in (R, S)
+    )
+    found = matches(config, admission(Workload("join", arrivals, config.to_json())))
+    assert found == {("rise", 0, 1), ("rise", 0, 4), ("rise", 3, 4)}
