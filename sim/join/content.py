@@ -228,8 +228,9 @@ def _access(config: JoinConfig, predicate: Predicate) -> Access:
     texts = {name for name, kind in kinds_of(config.r_columns).items() if kind == TEXT}
     for part in parts:
         if isinstance(part, Equi):
-            names = part.column, part.other
-            return Access(*(map(number_of, names) if part.column in texts else names), 0)
+            if part.column in texts:
+                return Access(number_of(part.column), number_of(part.other), 0)
+            return Access(part.column, part.other, 0)
     for part in parts:
         if isinstance(part, Band):
             return Access(part.column, part.other, part.eps)

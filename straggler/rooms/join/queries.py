@@ -97,7 +97,7 @@ def query(
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    given = {
+    given: dict[str, Any] = {
         "window_us": parse_duration_us(defaults.window),
         "lateness_us": smallest_lateness(events),
         "workers": WORKERS,
