@@ -12,7 +12,7 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast, overload
+from typing import cast, overload
 
 import numpy as np
 
@@ -21,22 +21,18 @@ from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, STREAMS
 from model.vocabulary.join_predicates import (
     BUILT_IN,
-    TEXT,
     And,
-    Band,
-    Equi,
     Predicate,
     R,
     S,
     Where,
     columns_of,
-    kinds_of,
     parts_of,
 )
 from sim.join.columns import BoolArray, TupleColumns, is_met, is_selected, number_of
 from sim.join.machine import FoundPairs
+from sim.join.search import EVERYTHING, access_of, find
 from sim.kernel.disorder import IntArray
-from sim.kernel.distributions import AnyArray
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -89,18 +85,6 @@ def _array(ranks: "RankArray | Ranks") -> IntArray:
     return ranks.ranks if isinstance(ranks, RankArray) else np.array(ranks, dtype=np.int64)
 
 
-class Access(NamedTuple):
-    """Access of an index to candidates: their columns differ by at most ``width``."""
-
-    r_column: str
-    s_column: str
-    width: float
-
-
-EVERYTHING = Access(number_of("key"), number_of("key"), 1 << 40)
-"""Access without an index: every tuple is compared."""
-
-
 class Index:
     """Contents of both streams, with the comparisons and pairs so far."""
 
@@ -117,7 +101,7 @@ class Index:
         self._found: list[FoundPairs] = []
         self._spans = [config.span(name) for name, _ in config.queries]
         self._access = [
-            _access(config, predicate) if is_indexed else EVERYTHING
+            access_of(config, predicate) if is_indexed else EVERYTHING
             for _, predicate in config.queries
         ]
 
@@ -179,15 +163,31 @@ class Index:
         self, number: int, stream: str, block: IntArray, others: IntArray
     ) -> tuple[IntArray, IntArray]:
         """Return the candidates of a query, by a search of the larger side in the smaller one."""
-        r_column, s_column, width = self._access[number]
-        mine, theirs = (r_column, s_column) if stream == R else (s_column, r_column)
+        access = self._access[number]
+        if access is not EVERYTHING:
+            block = self._accepted(number, stream, block)
+            others = self._accepted(number, other(stream), others)
+            if not (len(block) and len(others)):
+                return NONE, NONE
+        mine, theirs = access[:2] if stream == R else access[1::-1]
         own = self.columns[stream][mine][block]
         foreign = self.columns[other(stream)][theirs][others]
         if len(own) <= len(foreign):
-            at, position = _near(own, foreign, width)
+            at, position = find(own, foreign, access, few_are_r=stream == R)
             return block[position], others[at]
-        at, position = _near(foreign, own, width)
+        at, position = find(foreign, own, access, few_are_r=stream != R)
         return block[at], others[position]
+
+    def _accepted(self, number: int, stream: str, ranks: IntArray) -> IntArray:
+        """Return the tuples that selections accept and that have a value to search for."""
+        column = self._access[number][STREAMS.index(stream)].removesuffix(number_of(""))
+        good = np.ones(len(ranks), dtype=np.bool_)
+        if column not in BUILT_IN:
+            good &= self.columns[stream].is_there(column, ranks)
+        for part in parts_of(self.config.queries[number][1]):
+            if isinstance(part, Where) and part.stream == stream:
+                good &= self._holds(part, ranks, ranks)
+        return ranks if good.all() else ranks[good]
 
     def _is_pair(self, number: int, r: IntArray, s: IntArray) -> BoolArray:
         _, predicate = self.config.queries[number]
@@ -220,57 +220,3 @@ class Index:
         elif not isinstance(part, And):
             good[good] = is_met(part, *values)
         return good
-
-
-def _access(config: JoinConfig, predicate: Predicate) -> Access:
-    """Return the best index for a predicate: by equality, else by a band, else by the window."""
-    parts = list(parts_of(predicate))
-    texts = {name for name, kind in kinds_of(config.r_columns).items() if kind == TEXT}
-    for part in parts:
-        if isinstance(part, Equi):
-            if part.column in texts:
-                return Access(number_of(part.column), number_of(part.other), 0)
-            return Access(part.column, part.other, 0)
-    for part in parts:
-        if isinstance(part, Band):
-            return Access(part.column, part.other, part.eps)
-    return Access("event_time", "event_time", config.window_us)
-
-
-def _near(few: AnyArray, many: AnyArray, width: float) -> tuple[IntArray, IntArray]:
-    """Return positions in ``many`` and in ``few`` of all pairs that differ by at most ``width``.
-
-    Floats may differ by slightly more, because the difference that decides is rounded.
-    """
-    order = few.argsort()
-    low, high = _reach(few[order], width)
-    if len(few) == 1:
-        at = ((low <= many) & (many <= high)).nonzero()[0]
-        return at, np.zeros(len(at), dtype=np.int64)
-    # Sorting the many and searching for the few takes a tenth of the time of the opposite.
-    by_value = many.argsort()
-    ordered = many[by_value]
-    first = ordered.searchsorted(low, side="left")
-    counts = ordered.searchsorted(high, side="right") - first
-    ends = counts.cumsum()
-    inside = np.arange(ends[-1]) + (first - ends + counts).repeat(counts)
-    # Back in the order of both sides; the sorts may have moved equal values.
-    pairs = by_value[inside] * len(few) + order.repeat(counts)
-    pairs.sort()
-    return np.divmod(pairs, len(few))
-
-
-def _reach(values: AnyArray, width: float) -> tuple[AnyArray, AnyArray]:
-    """Return the lower and upper bounds of what is near each value."""
-    if not width:
-        return values, values
-    if values.dtype.kind == "f":
-        reach = width + 4 * np.spacing(np.maximum(np.abs(values), width))
-        return values - reach, values + reach
-    # Integers end at 64 bits.
-    least, most = np.iinfo(values.dtype).min, np.iinfo(values.dtype).max
-    if width > most:
-        return np.full_like(values, least), np.full_like(values, most)
-    reach = values.dtype.type(width)
-    low = np.where(values < least + reach, least, values - reach)
-    return low, np.where(values > most - reach, most, values + reach)
