@@ -92,6 +92,7 @@ def test_a_condition_is_read_and_written(text: str, predicate: Predicate) -> Non
         ("-1<=r.ad-s.clicked<=4", "-4 <= s.clicked - r.ad <= 1"),
         ("R.pm25  <  2", "r.pm25 < 2"),
         ("r.ok = s.ok", "ok"),
+        ("s.site = 'a \\ \"b\"'", 's.site = "a \\\\ \\"b\\""'),
         ('r.at > "2014-03-01 08:00+08:00"', 'r.at > "2014-03-01T00:00:00Z"'),
     ],
 )
@@ -115,6 +116,7 @@ def test_a_condition_may_be_written_in_other_ways(text: str, usual: str) -> None
         ("r.ad within 2.5 of s.clicked", "'2.5' in 'r.ad within 2.5 of s.clicked' is not an int"),
         ("value within x", "'x' in 'value within x' is not a number"),
         ("value within 1e999", "eps is inf"),
+        ("r.site = a", "'a' in 'r.site = a' is neither r.a nor s.a; a text stands in quotes"),
         ("r.site = 3", "'3' in 'r.site = 3' is not a text in quotes"),
         ('r.pm25 > "3"', "is not a plain number"),
         ('r.at > "yesterday"', "'yesterday' is not a time"),

@@ -110,7 +110,8 @@ def _parts(text: str) -> Iterator[str]:
 
 def _without_quoted(text: str) -> str:
     """Return the text with the content of quoted texts blotted out."""
-    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda found: '"' * len(found[0]), text)
+    quoted = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
+    return re.sub(quoted, lambda found: '"' * len(found[0]), text)
 
 
 def _changes(part: str, kinds: Mapping[str, Mapping[str, str]]) -> Mapping[Column, str]:
