@@ -24,7 +24,7 @@ from tests.house.repository import ROOT
 from tests.straggler.command import Straggler
 from tests.straggler.test_pages import Command, File, steps_of
 
-HALF_AN_HOUR_US = 1_800_000_000
+HOUR_US = 3_600_000_000
 DATA = os.environ.get(DATA_VARIABLE, "")
 Pairs = set[tuple[int, int]]
 
@@ -50,7 +50,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def pairs_of_pandas(folder: Path) -> tuple[Pairs, Pairs]:
     city, hills = (pd.read_parquet(folder / f"{area}.parquet") for area in ("city", "hills"))
     both = city.merge(hills, how="cross", suffixes=("_r", "_s"))
-    near = (both["event_time_r"] - both["event_time_s"]).abs() <= HALF_AN_HOUR_US
+    near = (both["event_time_r"] - both["event_time_s"]).abs() <= HOUR_US
     fine = (both["pm25_r"] - both["pm25_s"]).abs() > 100
     coarse = (both["pm10_r"] - both["pm10_s"]).abs() > 150
     chosen = near & fine & (both["station_r"] == "Dongsi"), near & coarse
