@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from model.vocabulary.join_predicates import BOOLEAN, INTEGER, LARGEST, NUMBER, TEXT, TIME
 from spark_impl.runtime import cells
 from spark_impl.runtime.cell_arrays import (
     MISSING,
@@ -32,15 +33,13 @@ from straggler.errors import UsageError
 from straggler.inputs.columns import ISO
 from straggler.inputs.frames import Frame
 
-BOOLEAN, INTEGER, NUMBER, TIME, TEXT = "boolean", "integer", "number", "time", "text"
 NOTHING = r"^(?i)(na|n/a|null|none)?$"
 """What other programs write into a CSV file for a missing value."""
 _BOOLEAN = r"^(?i)(true|false)$"
 _WHOLE = r"^[+-]?(0|[1-9]\d*)$"
 _CODE = r"^[+-]?0\d"
 """Digits with a zero before them are a code, such as a postcode."""
-_LARGEST = (1 << 63) - 1
-_NO_INTEGER = "is beyond the integers of 64 bits"
+_NO_INTEGER = "is not between -2^63 and 2^63"
 
 
 class TypedColumns(Mapping[str, str]):
@@ -86,10 +85,6 @@ class TypedColumns(Mapping[str, str]):
     def column_name(self, name: str) -> str:
         """Return the name of a column in its file."""
         return self._names[name][0]
-
-    def cells(self, name: str) -> pa.Array:
-        """Return a column as the file has it."""
-        return self._column(name)
 
     def obstacle(self, name: str) -> str:
         """Return which cell made a column of a CSV file text, if most others are numbers or times.
@@ -144,11 +139,6 @@ class TypedColumns(Mapping[str, str]):
         return pc.if_else(pa.array(nothing), None, column) if nothing.any() else column
 
 
-def _identifier(name: str) -> str:
-    found = re.sub(r"\W", "_", name)
-    return f"_{found}" if found[:1].isdigit() else found
-
-
 def _kind_of(column: pa.Array) -> str:
     """Return the kind that all cells of a column of texts have."""
     texts = stripped(column.drop_null())
@@ -187,7 +177,7 @@ def _read_integers(column: pa.Array) -> Cells:
         whole = np.array([int(text or 0) for text in stripped(column).to_pylist()], object)
     else:
         whole = filled(column, 0)
-    reasons.note(np.asarray((whole > _LARGEST) | (whole < -_LARGEST), np.bool_), _NO_INTEGER)
+    reasons.note(np.asarray((whole > LARGEST) | (whole < -LARGEST), np.bool_), _NO_INTEGER)
     return reasons.cells(np.where(reasons.bad, 0, whole).astype(np.int64))
 
 

@@ -87,8 +87,10 @@ def _read(texts: Sequence[str], files: FileColumns) -> Conditions:
 def _kinds(texts: Sequence[str], columns: TypedColumns | None) -> dict[str, str]:
     """Return the kinds of the columns of a file; those that no text names are not looked at."""
     words = {word for text in texts for word in re.findall(r"\w+", _without_quoted(text))}
-    kinds = {}
-    for name in columns or ():
+    kinds: dict[str, str] = {}
+    if columns is None:
+        return kinds
+    for name in columns:
         if name in words and name in RESERVED and name not in BUILT_IN:
             raise UsageError(
                 f"--on names the column {name!r} of {columns.file}, but every tuple has a {name}"
