@@ -45,5 +45,5 @@ def matches(predicate: Sequence[Any], r: Row, s: Row) -> bool:
                 from_r = other - one
                 least, most = bounds if relation == "between" else (-bounds[0], bounds[0])
                 inside = (least is None or least <= from_r) and (most is None or from_r <= most)
-                return inside != (relation == "apart") and from_r == from_r  # or it is no number
+                return bool(inside != (relation == "apart") and from_r == from_r)  # else it is NaN
     return None not in (one, other) and COMPARISONS[comparison](one, other)
