@@ -50,7 +50,7 @@ def test_a_workload_is_read_as_it_was_written(
         "flush": case.flush,
         "faults": [list(fault) for fault in case.faults],
         "arrivals": [
-            [*event[:4], value_in_file(event.value), *event[5:]] for event in case.arrivals
+            [*event[:4], value_in_file(event.value), *event[5:7]] for event in case.arrivals
         ],
     }
     assert json.loads(text, parse_constant=pytest.fail) == due

@@ -10,18 +10,18 @@ Rules of this file:
   first arrival of its epoch, and never falls.
 """
 
-import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from operator import attrgetter
-from typing import NamedTuple, assert_never
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from model.join.control import decision_at, draw
+from model.join.predicates import Cell, cell, equal_columns, holds, reaches
 from model.join.state import other
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import (
@@ -30,47 +30,16 @@ from model.vocabulary.join import (
     REASON_NOT_FINITE,
     REASON_SHED,
     STREAMS,
-    And,
-    Apart,
-    Band,
-    Equi,
-    Ineq,
     Match,
     Predicate,
     R,
     Rejected,
     S,
 )
+from model.vocabulary.join_predicates import NUMBER, Columns, check_values
 
 QueryPair = tuple[str, int, int]
 """Query, identity of r, identity of s."""
-
-# ------------------------------------------------------------------------------------ predicates
-
-_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "!=": operator.ne,
-}
-
-
-def holds(predicate: Predicate, r: Event, s: Event) -> bool:
-    """Return whether a predicate holds for a tuple of R and one of S."""
-    match predicate:
-        case And(parts):
-            return all(holds(part, r, s) for part in parts)
-        case Equi(column):
-            return bool(getattr(r, column) == getattr(s, column))
-        case Band(_, eps):
-            return abs(r.value - s.value) <= eps
-        case Apart(_, eps):
-            return abs(r.value - s.value) > eps
-        case Ineq(left, op, right):
-            return _OPERATORS[op](getattr(r, left), getattr(s, right))
-    assert_never(predicate)
-
 
 # --------------------------------------------------------------------------------- silent streams
 
@@ -175,7 +144,7 @@ class Gate:
     def offer(self, stream: str, epoch: int, events: Iterable[Event]) -> None:
         """Admit or refuse arrivals of a stream, each after the one before it.
 
-        Raises ``ValueError`` if the stream is neither of the two.
+        Raises ``ValueError`` if the stream is neither of the two, or a tuple has other columns.
         """
         if stream not in self.admitted:
             msg = f"stream is {stream!r}; it must be one of {', '.join(STREAMS)}"
@@ -186,9 +155,12 @@ class Gate:
         lateness_us, before = self.config.lateness_us, len(tuples)
         # Without decisions nothing is looked up, because a run is often a single arrival.
         share = decision_at(self.config, epoch).share if self.config.decisions else 0.0
+        columns = self.config.columns(stream)
         is_accepted = False
         for event in events:
-            seq, source_id, _, ts_us, value, _, _ = event
+            seq, source_id, _, ts_us, value = event[:5]
+            if columns or event.more:
+                check_values(columns, f"tuple {source_id} of {stream}", event.more)
             if share and draw(stream, seq) < share:
                 self.rejected.append(_rejected(event, REASON_SHED))
                 continue
@@ -228,7 +200,7 @@ class Gate:
 def admission(workload: Workload) -> Admission:
     """Admit or refuse the arrivals of a workload, in their order.
 
-    Raises ``ValueError`` for an arrival whose stream is neither of the two.
+    Raises ``ValueError`` for an arrival whose stream is neither of the two, or with other columns.
     """
     gate = Gate(JoinConfig.from_json(workload.config))
     floors_us: list[Mapping[str, int]] = []
@@ -265,7 +237,8 @@ def queries_of(config: JoinConfig, admitted: Admission, r: int, s: int) -> tuple
         [
             name
             for name, predicate in config.queries
-            if holds(predicate, r_tuple, s_tuple) and asks_about(config, name, epochs)
+            if holds(predicate, r_tuple, s_tuple, config.r_columns, config.s_columns)
+            and asks_about(config, name, epochs)
         ]
     )
 
@@ -279,60 +252,77 @@ def asks_about(config: JoinConfig, query: str, epochs: Iterable[int]) -> bool:
 def matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
     """Return every result: for all r, for all s that some query may allow.
 
-    If all queries need equal keys, these are pairs with equal keys. If all need values within some
-    distance, these are pairs within the largest distance. All are within the window.
+    If all queries need certain columns to be equal, these are pairs in which they are. If all need
+    the same two columns of numbers within some distance, these are pairs within the largest
+    distance. All are within the window.
     """
-    by_key = all(_needs_equal_keys(predicate) for _, predicate in config.queries)
-    distance = max((_distance(predicate) for _, predicate in config.queries), default=inf)
+    predicates = [predicate for _, predicate in config.queries]
+    equal = sorted(set.intersection(*map(equal_columns, predicates)))
+    near, distance = _nearest_columns(config, predicates)
     s_tuples = admitted.s.tuples
-    groups: dict[str, list[int]] = {}
+    groups: dict[tuple[Cell | None, ...], list[int]] = {}
     for s in sorted(range(len(s_tuples)), key=lambda s: s_tuples[s].event_time_us):
-        groups.setdefault(s_tuples[s].key if by_key else "", []).append(s)
-    columns = {key: _Columns.of(s_tuples, group) for key, group in groups.items()}
+        group = tuple([cell(s_tuples[s], other, config.s_columns) for _, other in equal])
+        groups.setdefault(group, []).append(s)
+    sides = {
+        group: _Side.of(s_tuples, ranks, near[1], config.s_columns)
+        for group, ranks in groups.items()
+        if None not in group
+    }
     found: set[QueryPair] = set()
     for r, event in enumerate(admitted.r.tuples):
-        near = columns.get(event.key if by_key else "")
-        for s in [] if near is None else near.ranks_about(event, config, distance):
+        side = sides.get(tuple([cell(event, column, config.r_columns) for column, _ in equal]))
+        if side is None:
+            continue
+        number = _number(cell(event, near[0], config.r_columns))
+        for s in side.ranks_about(event, number, config.window_us, distance):
             for query in queries_of(config, admitted, r, s):
                 found.add((query, event.source_id, s_tuples[s].source_id))
     return found
 
 
-class _Columns(NamedTuple):
-    """Tuples of S by event time."""
+class _Side(NamedTuple):
+    """Tuples of S by event time, with one of their columns."""
 
     ranks: npt.NDArray[np.int64]
     times_us: list[int]
     values: npt.NDArray[np.float64]
 
     @staticmethod
-    def of(tuples: Sequence[Event], ranks: Sequence[int]) -> "_Columns":
+    def of(tuples: Sequence[Event], ranks: Sequence[int], column: str, columns: Columns) -> "_Side":
         times_us = [tuples[rank].event_time_us for rank in ranks]
-        values = [tuples[rank].value for rank in ranks]
-        return _Columns(np.array(ranks, np.int64), times_us, np.array(values, np.float64))
+        values = [_number(cell(tuples[rank], column, columns)) for rank in ranks]
+        return _Side(np.array(ranks, np.int64), times_us, np.array(values, np.float64))
 
-    def ranks_about(self, event: Event, config: JoinConfig, distance: float) -> list[int]:
-        """Return the ranks within the window about a tuple, and within a distance of its value."""
-        first = bisect_left(self.times_us, event.event_time_us - config.window_us)
-        last = bisect_right(self.times_us, event.event_time_us + config.window_us)
+    def ranks_about(
+        self, event: Event, number: float, window_us: int, distance: float
+    ) -> list[int]:
+        """Return the ranks within the window about a tuple, and within a distance of a number."""
+        first = bisect_left(self.times_us, event.event_time_us - window_us)
+        last = bisect_right(self.times_us, event.event_time_us + window_us)
         ranks = self.ranks[first:last]
         if distance < inf:
-            ranks = ranks[np.abs(self.values[first:last] - event.value) <= distance]
+            with np.errstate(invalid="ignore", over="ignore"):  # infinities have no difference
+                ranks = ranks[np.abs(self.values[first:last] - number) <= distance]
         found: list[int] = ranks.tolist()
         return found
 
 
-def _distance(predicate: Predicate) -> float:
-    """Return the largest distance of two values that a predicate allows."""
-    if isinstance(predicate, And):
-        return min(map(_distance, predicate.parts), default=inf)
-    return predicate.eps if isinstance(predicate, Band) else inf
+def _number(value: Any) -> float:
+    return nan if value is None else float(value)
 
 
-def _needs_equal_keys(predicate: Predicate) -> bool:
-    if isinstance(predicate, And):
-        return any(_needs_equal_keys(part) for part in predicate.parts)
-    return predicate == Equi("key")
+def _nearest_columns(
+    config: JoinConfig, predicates: Sequence[Predicate]
+) -> tuple[tuple[str, str], float]:
+    """Return two columns of numbers, and how far apart they are at most in any result."""
+    kinds = config.kinds()[R]
+    found = [reaches(predicate) for predicate in predicates]
+    shared = sorted(set.intersection(*map(set, found)))
+    for columns in shared:
+        if kinds[columns[0]] == NUMBER:
+            return columns, max(each[columns] for each in found)
+    return ("value", "value"), inf
 
 
 def oracle_join(workload: Workload) -> Trace:

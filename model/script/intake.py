@@ -56,7 +56,7 @@ class Intake:
 
         Raises ``ValueError`` with one sentence for an event time outside 0 to 2^61.
         """
-        seq, source_id, sensor, stamp_us, value, _, _ = event
+        seq, source_id, sensor, stamp_us, value = event[:5]
         if not 0 <= stamp_us < TIME_END_US:
             arrival = f"arrival {seq} has the event time {stamp_us}"
             msg = f"{arrival}; it must be at least 0 and below 2^61"

@@ -1,4 +1,4 @@
-"""Words of room ``join``: predicates, the chain's configuration, and the steps of its traces.
+"""Words of room ``join``: the chain's configuration, its results, and the steps of its traces.
 
 Source: S2J, a chain of join workers that exchange blocks of tuples by the protocol MP-2PF.
 ``docs/join.md`` is the specification; names here follow it.
@@ -6,11 +6,31 @@ Source: S2J, a chain of join workers that exchange blocks of tuples by the proto
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
-from typing import Annotated, NamedTuple, assert_never
+from typing import Annotated, NamedTuple
 
+from model.vocabulary.join_predicates import BUILT_IN as BUILT_IN
+from model.vocabulary.join_predicates import OPERATORS as OPERATORS
+from model.vocabulary.join_predicates import PREDICATES as PREDICATES
+from model.vocabulary.join_predicates import STREAMS as STREAMS
+from model.vocabulary.join_predicates import And as And
+from model.vocabulary.join_predicates import Apart as Apart
+from model.vocabulary.join_predicates import Band as Band
+from model.vocabulary.join_predicates import Between as Between
+from model.vocabulary.join_predicates import (
+    Columns,
+    check_columns,
+    check_predicate,
+    kinds_of,
+    predicate_from_json,
+    predicate_to_json,
+)
+from model.vocabulary.join_predicates import Equi as Equi
+from model.vocabulary.join_predicates import Ineq as Ineq
+from model.vocabulary.join_predicates import Predicate as Predicate
+from model.vocabulary.join_predicates import R as R
+from model.vocabulary.join_predicates import S as S
+from model.vocabulary.join_predicates import Where as Where
 from model.vocabulary.settings import (
-    ChecksArguments,
     JsonObject,
     PlainData,
     Setting,
@@ -21,14 +41,6 @@ from model.vocabulary.settings import (
     require,
 )
 
-R = "R"
-"""The stream that enters at worker 0 and moves right; value of ``Event.stream``."""
-S = "S"
-"""The stream that enters at the last worker and moves left."""
-STREAMS = (R, S)
-COLUMNS = ("key", "value")
-OPERATORS = ("<", "<=", ">", ">=", "!=")
-
 NO_WATERMARK_US = -(1 << 63)
 """Watermark of a stream that has none (yet): below every event time."""
 END_US = (1 << 63) - 1
@@ -37,111 +49,6 @@ END_US = (1 << 63) - 1
 REASON_NOT_FINITE = "value is not a finite number"
 REASON_LATE = "event time lies below the watermark of the stream"
 REASON_SHED = "shed, because utilisation was too high"
-
-# ----------------------------------------------------------------------------------- predicates
-
-
-@dataclass(frozen=True, slots=True)
-class Equi(ChecksArguments):
-    """Predicate: the column is equal in both tuples."""
-
-    column: str
-
-    def __post_init__(self) -> None:
-        require(self.column in COLUMNS, "column", self.column, one_of(COLUMNS))
-
-
-@dataclass(frozen=True, slots=True)
-class Band(ChecksArguments):
-    """Predicate: the column differs by at most ``eps``, ``abs(r - s) <= eps`` in float64."""
-
-    column: str
-    eps: float
-
-    def __post_init__(self) -> None:
-        _require_distance(self.column, self.eps)
-
-
-@dataclass(frozen=True, slots=True)
-class Apart(ChecksArguments):
-    """Predicate: the column differs by more than ``eps``, ``abs(r - s) > eps`` in float64."""
-
-    column: str
-    eps: float
-
-    def __post_init__(self) -> None:
-        _require_distance(self.column, self.eps)
-
-
-def _require_distance(column: str, eps: float) -> None:
-    require(column == "value", "column", column, "'value', because keys have no distance")
-    good = is_number(eps) and isfinite(eps) and eps >= 0
-    require(good, "eps", eps, "a finite number, at least 0")
-
-
-@dataclass(frozen=True, slots=True)
-class Ineq(ChecksArguments):
-    """Predicate ``r.left op s.right``; keys are compared by code point."""
-
-    left: str
-    op: str
-    right: str
-
-    def __post_init__(self) -> None:
-        require(self.left in COLUMNS, "left", self.left, one_of(COLUMNS))
-        require(self.op in OPERATORS, "op", self.op, one_of(OPERATORS))
-        require(self.right == self.left, "right", self.right, f"{self.left!r}, of the same type")
-
-
-@dataclass(frozen=True, slots=True)
-class And(ChecksArguments):
-    """Predicate: every part holds. Without parts, every pair within the window matches."""
-
-    parts: tuple["Predicate", ...] = ()
-
-    def __post_init__(self) -> None:
-        require(isinstance(self.parts, tuple), "parts", self.parts, "a tuple of predicates")
-        for part in self.parts:
-            require(isinstance(part, PREDICATES), "a part of And", part, "a predicate")
-
-
-Predicate = Equi | Band | Apart | Ineq | And
-PREDICATES = (Equi, Band, Apart, Ineq, And)
-
-
-def predicate_to_json(predicate: Predicate) -> list[PlainData]:
-    """Return plain data: a list that starts with the kind of the predicate."""
-    match predicate:
-        case And(parts):
-            return ["and", *map(predicate_to_json, parts)]
-        case Equi(column):
-            return ["equi", column]
-        case Band(column, eps):
-            return ["band", column, eps]
-        case Apart(column, eps):
-            return ["apart", column, eps]
-        case Ineq(left, op, right):
-            return ["ineq", left, op, right]
-    assert_never(predicate)
-
-
-def predicate_from_json(data: PlainData) -> Predicate:
-    """Read the output of :func:`predicate_to_json`; raise ``ValueError`` for other data."""
-    if isinstance(data, list | tuple) and data:
-        kind, *rest = data
-        if kind == "and":
-            return And(tuple(predicate_from_json(part) for part in rest))
-        if kind == "equi" and len(rest) == 1:
-            return Equi(*rest)
-        if kind == "band" and len(rest) == 2:
-            return Band(*rest)
-        if kind == "apart" and len(rest) == 2:
-            return Apart(*rest)
-        if kind == "ineq" and len(rest) == 3:
-            return Ineq(*rest)
-    msg = f"{data!r} is not a predicate"
-    raise ValueError(msg)
-
 
 # -------------------------------------------------------------------------------- configuration
 
@@ -203,6 +110,10 @@ class JoinConfig(Settings):
 
     Until the first one, ``workers`` and ``block_size`` hold and nothing is shed.
     """
+    r_columns: Columns = ()
+    """Columns of R beside key, value and event time: names and kinds."""
+    s_columns: Columns = ()
+    """Columns of S."""
 
     def _check_together(self) -> None:
         require(len(self.queries) > 0, "queries", self.queries, "at least one")
@@ -215,6 +126,7 @@ class JoinConfig(Settings):
             require(good, "the name of a query", name, "a text that is not empty")
             require(names.count(name) == 1, "the name of a query", name, "given once")
             require(isinstance(predicate, PREDICATES), f"query {name!r}", predicate, "a predicate")
+        self._check_columns()
         limited = [name for name, _, _ in self.epochs]
         for name, first, last in self.epochs:
             require(name in names, "the query of epochs", name, one_of(names))
@@ -224,6 +136,13 @@ class JoinConfig(Settings):
             good = last is None or (is_int(last) and last >= first)
             require(good, f"the last epoch of {name!r}", last, f"an integer, at least {first}")
         self._check_decisions()
+
+    def _check_columns(self) -> None:
+        check_columns("r_columns", self.r_columns)
+        check_columns("s_columns", self.s_columns)
+        kinds = self.kinds()
+        for name, predicate in self.queries:
+            check_predicate(name, predicate, kinds[R], kinds[S])
 
     def _check_decisions(self) -> None:
         after = 0
@@ -236,6 +155,14 @@ class JoinConfig(Settings):
             good = is_number(share) and 0 <= share <= 1
             require(good, f"the share from epoch {epoch} on", share, "a number from 0 to 1")
             after = epoch + 1
+
+    def kinds(self) -> dict[str, dict[str, str]]:
+        """Return the kinds of all columns by name, by stream."""
+        return {R: kinds_of(self.r_columns), S: kinds_of(self.s_columns)}
+
+    def columns(self, stream: str) -> Columns:
+        """Return the columns of a stream beside those that every stream has."""
+        return self.r_columns if stream == R else self.s_columns
 
     def span(self, query: str) -> tuple[int, int | None]:
         """Return the first and last epoch whose tuples the query pairs; ``None``: no last one."""
@@ -251,6 +178,10 @@ class JoinConfig(Settings):
         del data["decisions"]
         if self.decisions:
             data["decisions"] = [list(each) for each in self.decisions]
+        for name in ("r_columns", "s_columns"):
+            columns = data.pop(name)
+            if columns:
+                data[name] = [list(column) for column in columns]
         return data
 
     @classmethod
@@ -273,7 +204,16 @@ class JoinConfig(Settings):
                 "it must be lists of epoch, workers, block size and share"
             )
             raise ValueError(msg) from error
-        return {**data, "queries": queries, "epochs": epochs, "decisions": decisions}
+        columns = {name: _columns(name, data.get(name, ())) for name in ("r_columns", "s_columns")}
+        return {**data, **columns, "queries": queries, "epochs": epochs, "decisions": decisions}
+
+
+def _columns(setting: str, data: PlainData) -> Columns:
+    try:
+        return tuple((name, kind) for name, kind in data)
+    except (TypeError, ValueError) as error:
+        msg = f"{setting} is {data!r}; it must be pairs of a name and a kind"
+        raise ValueError(msg) from error
 
 
 # ------------------------------------------------------------------------------ results

@@ -1,14 +1,14 @@
 """Workloads, the input of every producer of a trace, and the events in them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model.vocabulary.settings import JsonObject, PlainData
+from model.vocabulary.settings import JsonObject, PlainData, is_int
 
 VERSION = 1
 
@@ -32,28 +32,61 @@ class Event(NamedTuple):
     """Arrival time, microseconds since the epoch; it never decreases with ``seq``."""
     stream: str = ""
     """Stream of the event, in rooms with several streams (``join``: ``"R"``, ``"S"``)."""
+    more: tuple[str | float | int | bool | None, ...] = ()
+    """Values of the columns that the query gives the stream (``join``), ``None`` if missing."""
 
 
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 """Texts in files for values that JSON has no numbers for."""
-_VALUE = Event._fields.index("value")
+_VALUE, _MORE = map(Event._fields.index, ("value", "more"))
 
 
 def _row(event: Event) -> list[PlainData]:
     row: list[PlainData] = list(event)
-    if not isfinite(event.value):
-        row[_VALUE] = "NaN" if isnan(event.value) else NOT_FINITE[1 + (event.value < 0)]
+    row[_VALUE] = _finite_or_text(event.value)
+    row[_MORE:] = [[*map(_finite_or_text, event.more)]] if event.more else []
     return row
 
 
-def _event(row: list[PlainData]) -> Event:
+def _finite_or_text(value: PlainData) -> PlainData:
+    if not isinstance(value, float) or isfinite(value):
+        return value
+    return "NaN" if isnan(value) else NOT_FINITE[1 + (value < 0)]
+
+
+def _event(row: list[PlainData], numbers: Mapping[PlainData, Collection[int]]) -> Event:
     try:
         event = Event(*row)
     except TypeError as error:
         msg = f"{row!r} is no arrival; it must be a list of {', '.join(Event._fields)}"
         raise ValueError(msg) from error
+    if len(row) > _MORE:
+        if not isinstance(row[_MORE], list | tuple):
+            msg = f"more is {row[_MORE]!r} in {row!r}; it must be a list of values"
+            raise ValueError(msg)
+        # A text may read "NaN" as well: only numbers are not finite.
+        at = numbers.get(event.stream, ())
+        more = [_number(each) if n in at else each for n, each in enumerate(row[_MORE])]
+        event = event._replace(more=tuple(more))
     value: PlainData = event.value
     return event._replace(value=float(value)) if value in NOT_FINITE else event
+
+
+def _number(value: PlainData) -> PlainData:
+    # JSON of other languages writes 1 for 1.0; beyond 2^53 an integer is no float.
+    return float(value) if value in NOT_FINITE or is_int(value) else value
+
+
+def _number_columns(config: JsonObject) -> dict[PlainData, Collection[int]]:
+    """Return the positions in ``Event.more`` of columns of numbers, by stream."""
+    return {
+        stream: {
+            n
+            for n, column in enumerate(config.get(f"{stream.lower()}_columns", ()))
+            if list(column)[1:] == ["number"]
+        }
+        for stream in "RS"
+    }
 
 
 class Fault(NamedTuple):
@@ -123,15 +156,17 @@ class Workload:
             msg = f"workload version {data.get('version')!r} is not {VERSION}"
             raise ValueError(msg)
         try:
+            config = dict(data["config"])
+            numbers = _number_columns(config)
             return cls(
                 room=str(data["room"]),
                 name=str(data["name"]),
                 seed=int(data["seed"]),
-                config=dict(data["config"]),
+                config=config,
                 cuts=tuple(data["cuts"]),
                 faults=tuple(Fault(*fault) for fault in data["faults"]),
                 flush=bool(data["flush"]),
-                arrivals=tuple(_event(row) for row in data["arrivals"]),
+                arrivals=tuple(_event(row, numbers) for row in data["arrivals"]),
             )
         except (KeyError, TypeError) as error:
             msg = f"not a workload: {error}"

@@ -171,7 +171,7 @@ def _epochs_of_tuples(workload: Mapping[str, Any], steps: Steps) -> dict[tuple[s
     """Return the epoch in which each tuple was admitted, by stream and identity."""
     away = {each["seq"] for each in steps["rejected"]}
     found: dict[tuple[str, int], int] = {}
-    for seq, source_id, _, _, _, _, stream in workload["arrivals"]:
+    for seq, source_id, _, _, _, _, stream, *_ in workload["arrivals"]:
         if seq not in away:
             found.setdefault((stream, source_id), bisect_right(workload["cuts"], seq))
     return found

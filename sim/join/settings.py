@@ -7,7 +7,7 @@ from math import lcm
 from typing import Annotated
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import Apart, Band, Equi, Ineq, Predicate
+from model.vocabulary.join import Apart, Band, Between, Equi, Ineq, Predicate
 from model.vocabulary.join_load import Limits
 from model.vocabulary.settings import JsonObject, Setting, Settings, pick, read_settings, schema
 from sim.clusters import ClusterSettings
@@ -29,6 +29,7 @@ PREDICATES: Mapping[str, Callable[[float], Predicate]] = {
     "equi": lambda _: Equi("key"),
     "apart": partial(Apart, "value"),
     "less": lambda _: Ineq("value", "<", "value"),
+    "above": lambda eps: Between("value", eps, None),
 }
 """Predicates from an eps, by name; ``equi`` and ``less`` ignore it."""
 ENGINES: Mapping[str, MachineOf] = {"chain": LiveChain, "handshake": HandshakeChain}

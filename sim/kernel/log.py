@@ -198,9 +198,9 @@ class Log:
             self.shed += 1
             self._forget(item)
             return
-        source_id, key, event_time_us, value, stream, _ = item
-        arrival_us = self.plan.epoch_us + round(self._env.now)
-        event = Event(len(self.events), source_id, key, event_time_us, value, arrival_us, stream)
+        source_id, key, event_time_us, value, stream, more, _ = item
+        arrival_us, seq = self.plan.epoch_us + round(self._env.now), len(self.events)
+        event = Event(seq, source_id, key, event_time_us, value, arrival_us, stream, more)
         self.events.append(event)
         self._on_the_way -= 1
         self._arrive(event)

@@ -159,8 +159,8 @@ def replay(
     of a workload; otherwise a batch ends every second.
     """
     rows = [
-        Row(event_time_us, arrival_us, key, value, source_id, stream)
-        for _, source_id, key, event_time_us, value, arrival_us, stream in arrivals
+        Row(event_time_us, arrival_us, key, value, source_id, stream, more)
+        for _, source_id, key, event_time_us, value, arrival_us, stream, more in arrivals
     ]
     return Plan(
         (Recording(tuple(rows)),),

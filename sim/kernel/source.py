@@ -87,6 +87,8 @@ class Row(NamedTuple):
     """Identity; ``None``: the number of the row."""
     stream: str | None = None
     """The stream, in rooms with several; ``None``: that of the source."""
+    more: tuple[str | float | int | bool | None, ...] = ()
+    """Values of the further columns of its stream."""
 
 
 @plain
@@ -124,6 +126,8 @@ class Departures(NamedTuple):
     values: FloatArray
     streams: AnyArray
     """Strings."""
+    more: AnyArray
+    """Tuples: values of further columns."""
 
     def select(self, rows: IntArray) -> "Departures":
         """Return these rows, in this order."""
@@ -202,6 +206,7 @@ def _recorded(
         absolute_us,
         np.array([row.value for row in rows], dtype=np.float64),
         np.array(streams, dtype=object),
+        _as_objects([row.more for row in rows]),
     )
 
 
@@ -228,6 +233,7 @@ def _created(
         epoch_us + event_us,
         values,
         np.full(n, stream, dtype=object),
+        _as_objects([()] * n),
     )
 
 
@@ -240,6 +246,13 @@ def _keys(source: Source, seeds: Seeds, name: str) -> IntArray:
     bounds = np.cumsum(shares / shares.sum())[:-1]
     uniform = seeds.stream(f"{name}/keys").random(source.events)
     return np.searchsorted(bounds, uniform, side="right")
+
+
+def _as_objects(rows: Sequence[object]) -> AnyArray:
+    """Return an array whose elements are tuples, of which NumPy would make a table."""
+    found = np.empty(len(rows), dtype=object)
+    found[:] = rows
+    return found
 
 
 def _values(source: Source, seeds: Seeds, name: str) -> FloatArray:
@@ -261,6 +274,7 @@ class Tuple(NamedTuple):
     event_time_us: int
     value: float
     stream: str
+    more: tuple[str | float | int | bool | None, ...]
     bits: int
 
 

@@ -1,15 +1,18 @@
 """Results, epochs and progress of a chain, read from its store."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_SHED, STREAMS
+from model.vocabulary.join_predicates import TIME, kind_of_column
 from spark_impl.join.checkpoint import decode_state
+from spark_impl.join.columns import names_of
 from spark_impl.join.matching import to_arrow
 from spark_impl.join.store import MATCHES, REJECTED, STATE, ChainStore, Commit, load_store
 from spark_impl.runtime.accounts import rows_of_batch
@@ -22,16 +25,65 @@ AWAITED = "it may still meet a partner"
 _WAITING = pa.schema([("stream", pa.string()), *ROW, ("reason", pa.string())])
 
 
-def results(spark: SparkSession, store: Address, through_epoch: int | None = None) -> DataFrame:
+def results(
+    spark: SparkSession,
+    store: Address,
+    through_epoch: int | None = None,
+    *,
+    query: str | None = None,
+    select: Collection[str] = (),
+) -> DataFrame:
     """Return all pairs that a chain has found, with columns ``query, r_id, s_id, epoch``.
 
     ``through_epoch`` is the last epoch that counts, by default the last committed one. An epoch
-    that is running, or that a crash interrupted, is not visible. Raise :class:`InputProblem` if
-    ``store`` is not the store of a chain, the epoch is not committed, or some pairs are missing.
+    that is running, or that a crash interrupted, is not visible. ``query`` names the query whose
+    pairs are wanted. ``select`` adds columns of the tuples, which the chain must have kept as its
+    history: ``("r.pm25", "s.key")`` become ``r_pm25`` and ``s_key``. Raise :class:`InputProblem` if
+    ``store`` is not the store of a chain, the epoch is not committed, there is no such query or
+    column, there is no history, or some pairs are missing.
     """
     place = load_store(store)
     last = place.view.last if through_epoch is None else place.commit_of(through_epoch).epoch
-    return read_epochs(spark, place, MATCHES, 0, last)
+    pairs = read_epochs(spark, place, MATCHES, 0, last)
+    if query is not None:
+        names = [name for name, _ in place.commit_of(last).config.queries]
+        if query not in names:
+            msg = f"there is no query {query!r}; there are {', '.join(names)}"
+            raise InputProblem(msg)
+        pairs = pairs.where(F.col("query") == query)
+    return _with_selected(spark, place, pairs, select, last) if select else pairs
+
+
+def _with_selected(
+    spark: SparkSession, place: ChainStore, pairs: DataFrame, select: Collection[str], last: int
+) -> DataFrame:
+    """Return pairs with columns of their tuples, which some epochs have admitted."""
+    kinds = place.commit_of(last).config.kinds()
+    named: dict[str, dict[str, Column]] = {stream: {} for stream in STREAMS}
+    taken, wanted = pairs.columns, [*pairs.columns]
+    for text in dict.fromkeys(select):
+        stream, _, column = text.partition(".")
+        if stream not in ("r", "s") or not column:
+            msg = f"select has {text!r}; it must have columns such as 'r.key'"
+            raise InputProblem(msg)
+        try:
+            kind = kind_of_column(kinds, stream.upper(), column)
+        except ValueError as error:
+            raise InputProblem(str(error)) from error
+        wanted.append(f"{stream}_{column}")
+        if wanted[-1].lower() in taken:
+            msg = f"select has {text!r}, but pairs have a column {wanted[-1].lower()!r} already"
+            raise InputProblem(msg)
+        source = "event_time_us" if column == "event_time" else column
+        given = F.timestamp_micros(source) if kind == TIME else F.col(source)
+        named[stream.upper()][wanted[-1]] = given.alias(wanted[-1])
+    for stream, columns in named.items():
+        if columns:
+            own = f"{stream.lower()}_id"
+            tuples = admitted(spark, place, stream, 0, last)
+            tuples = tuples.select(F.col("source_id").alias(own), *columns.values())
+            pairs = pairs.join(tuples, own)
+    return pairs.select(*wanted)
 
 
 def snapshots(store: Address) -> tuple[Commit, ...]:
@@ -127,9 +179,10 @@ def admitted(
 ) -> DataFrame:
     """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
 
-    Raise :class:`InputProblem` if one of the epochs is not committed or has no history, or if some
-    tuples are missing.
+    A tuple has nothing in a column that came later. Raise :class:`InputProblem` if one of the
+    epochs is not committed or has no history, or if some tuples are missing.
     """
+    columns = store.commit_of(last).config.columns(stream)
     for each in (store.commit_of(epoch) for epoch in range(first, last + 1)):
         if not each.history:
             msg = (
@@ -137,8 +190,10 @@ def admitted(
                 " them"
             )
             raise InputProblem(msg)
-    rows = read_epochs(spark, store, f"admitted-{stream}", first, last)
-    return rows.drop("epoch").withColumnRenamed("ts", "event_time_us")
+    place = replace(store, more={stream: columns})
+    rows = read_epochs(spark, place, f"admitted-{stream}", first, last).drop("epoch")
+    names = {"ts": "event_time_us", **names_of(columns, stream)}
+    return rows.withColumnsRenamed(names)
 
 
 def read_epochs(

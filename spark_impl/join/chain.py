@@ -18,7 +18,7 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import REASON_LATE, REASON_SHED, Decision, Predicate
+from model.vocabulary.join import REASON_LATE, REASON_SHED, STREAMS, Decision, Predicate
 from model.vocabulary.join_load import LoadRules, Measured
 from spark_impl.join import queries
 from spark_impl.join.control import (
@@ -171,6 +171,9 @@ class Chain:
                 msg = f"the chain in {self.store.root} was continued elsewhere: open it again"
                 raise InputProblem(msg)
             self._require_open()
+            self.writer.require_columns(
+                each for stream in STREAMS for each in self.store.fields(stream)
+            )
             if self._since_ns is None:
                 self._since_ns = time.monotonic_ns()
             with self._changing:

@@ -18,9 +18,17 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from model.vocabulary.join import NO_WATERMARK_US
+from model.vocabulary.join import NO_WATERMARK_US, R, S
 from spark_impl.join.admission import Admitted, Identities
-from spark_impl.join.matching import SCHEMA, Pairs, Tuples, to_arrow, tuples_from_arrow
+from spark_impl.join.columns import name_of_column
+from spark_impl.join.matching import (
+    SCHEMA,
+    Pairs,
+    Tuples,
+    to_arrow,
+    tuples_from_arrow,
+    with_columns,
+)
 from spark_impl.join.side import Matcher
 
 
@@ -55,11 +63,19 @@ def encode_state(state: WorkerState) -> bytes:
     tables, meta = list[pa.Table](), dict[str, list[int]]()
     for part, (tuples, wm_us, intake) in state._asdict().items():
         meta[part] = [wm_us]
-        tables.append(_marked(pa.Table.from_batches([to_arrow(tuples)]), part))
+        rows = to_arrow(tuples)
+        names = [
+            name if name in SCHEMA.names else name_of_column(part, name)
+            for name in rows.schema.names
+        ]
+        tables.append(_marked(pa.Table.from_batches([rows]).rename_columns(names), part))
         if intake is not None:
             meta[part] += [intake.t_max_us, intake.tuples]
             tables.append(_marked(_known_table(intake), f"{part} known"))
-    table = pa.concat_tables(tables).replace_schema_metadata({_META: json.dumps(meta)})
+    # Each part has nothing in the columns of the other stream.
+    table = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(
+        {_META: json.dumps(meta)}
+    )
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as out:
         out.write_table(table)
@@ -80,7 +96,15 @@ def decode_state(data: bytes) -> WorkerState:
             t_max_us, count = figures
             identities = Identities(known["source_id"].to_numpy(), known["ts"].to_numpy())
             intake = Admitted(t_max_us, count, identities)
-        return StreamState(tuples_from_arrow(tuples.select(SCHEMA.names)), wm_us, intake)
+        prefix = name_of_column(part, "")
+        names = {name: name for name in SCHEMA.names}
+        names |= {
+            name: name.removeprefix(prefix)
+            for name in table.schema.names
+            if name.startswith(prefix)
+        }
+        own = tuples.select([*names]).rename_columns([*names.values()])
+        return StreamState(tuples_from_arrow(own), wm_us, intake)
 
     return WorkerState(*map(read, WorkerState._fields))
 
@@ -103,15 +127,16 @@ def adopt(
     """Return the state of worker ``number`` of ``new`` workers, if there were ``old`` before.
 
     ``load`` returns the state of an old worker; there is at least one. The second value holds the
-    pairs that meet when states are merged, by query.
+    pairs that meet when states are merged, by query. Old tuples have nothing in columns that have
+    come since.
     """
     if new <= old:
         first, end = number * old // new, (number + 1) * old // new
-        return _merge([load(each) for each in range(first, end)], matcher)
+        return _merge([_with_columns(load(each), matcher) for each in range(first, end)], matcher)
     # The old worker that is split into new ones, among them ``number``.
     origin = ((number + 1) * old - 1) // new
     first, end = origin * new // old, (origin + 1) * new // old
-    state = load(origin)
+    state = _with_columns(load(origin), matcher)
     return _split(state, number == first, number == end - 1), [[] for _ in matcher.queries]
 
 
@@ -135,10 +160,21 @@ def _merge(states: list[WorkerState], matcher: Matcher) -> tuple[WorkerState, li
 
 def _split(state: WorkerState, is_leftmost: bool, is_rightmost: bool) -> WorkerState:
     """Return one part of a split worker: S goes to the leftmost part, R to the rightmost one."""
-    nothing = empty_state().r.tuples
+    nothing = slice(0, 0)
     r, s = state
     if not is_rightmost:
-        r, s = r._replace(tuples=nothing), s._replace(intake=None)
+        r, s = r._replace(tuples=r.tuples.take(nothing)), s._replace(intake=None)
     if not is_leftmost:
-        r, s = r._replace(intake=None), s._replace(tuples=nothing)
+        r, s = r._replace(intake=None), s._replace(tuples=s.tuples.take(nothing))
     return WorkerState(r, s)
+
+
+def _with_columns(state: WorkerState, matcher: Matcher) -> WorkerState:
+    """Return a state whose tuples have the columns that they have now."""
+    r, s = state
+    if not matcher.columns[R] and not matcher.columns[S]:
+        return state
+    return WorkerState(
+        r._replace(tuples=with_columns(r.tuples, matcher.columns[R])),
+        s._replace(tuples=with_columns(s.tuples, matcher.columns[S])),
+    )

@@ -13,6 +13,7 @@ from model.vocabulary.join import STREAMS, Match, R, S
 from model.vocabulary.trace import Step
 from spark_impl.join.admission import Admitted, Arrivals
 from spark_impl.join.checkpoint import adopt, decode_state, empty_state, encode_state
+from spark_impl.join.columns import names_of, with_more
 from spark_impl.join.control import Clocks, begin_epoch, config_of, end_epoch, find_in_force
 from spark_impl.join.driving import Source
 from spark_impl.join.lane import count_accepted
@@ -145,7 +146,7 @@ def run_in_process(workload: Workload, network: Network = FIFO, seed: int | None
     batches: list[Iterable[Event] | None] = [*workload.batches()]
     for epoch, events in enumerate([*batches, None] if workload.flush else batches):
         config = config_of(given, find_in_force(given, epoch))
-        arrivals = {name: arrivals_of(events or (), name, config.window_us) for name in STREAMS}
+        arrivals = {name: arrivals_of(events or (), name, config) for name in STREAMS}
         for attempt in range(2 if epoch in killed else 1):
             steps: list[Step] = []
             chain.begin(config, steps.append, flush=events is None)
@@ -224,7 +225,7 @@ def results_of(worker: Worker, config: JoinConfig) -> Iterator[Step]:
         yield from each.steps()
 
 
-def arrivals_of(events: Iterable[Event], stream: str, window_us: int) -> Arrivals:
+def arrivals_of(events: Iterable[Event], stream: str, config: JoinConfig) -> Arrivals:
     """Return the arrivals of one stream.
 
     Raise ``ValueError`` for an unknown stream, and for an event time out of range.
@@ -236,4 +237,6 @@ def arrivals_of(events: Iterable[Event], stream: str, window_us: int) -> Arrival
             raise ValueError(msg)
         if event.stream == stream:
             own.append(event)
-    return sort_arrivals(arrivals_table(own), window_us)
+    columns = config.columns(stream)
+    rows = with_more(arrivals_table(own), own, stream, columns)
+    return sort_arrivals(rows, config.window_us, names_of(columns, stream))

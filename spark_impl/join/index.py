@@ -1,75 +1,60 @@
 """Selection of candidates in a store: one long sorted run, and a short one with recent rows.
 
-There is a kind of index for each shape of predicate. Each one selects a range of one number:
+With n rows in a store, a search takes O(log n) steps for each probing tuple and run, plus one for
+each candidate. No row costs a step of Python.
 
-* ``key``: equal keys, and by time within a key;
-* ``value``: equal or near values;
-* ``time``: near times, for all other predicates.
+* ``equal``: rows with equal values and an event time within the window. A candidate that is no
+  pair has another condition to thank, or equal hashes.
+* ``sorted``: rows within the range of values, whatever their event time. Rows that lie outside the
+  window are looked at as well; a store has few of them as long as its watermark moves.
+* ``in time``: rows within the range of values, in the two slabs of time that the window touches.
+  Together they are twice as long as the window, so at a steady rate about half of the candidates
+  satisfy window and range. Texts have no slabs; they are sorted as by ``sorted``.
 
-Rows that left the store stay in the runs until the runs are merged.
+Rows that left the store stay in the runs until these are merged: at most as many as the short run
+may have.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
-from spark_impl.runtime.arrays import Bools, Column, Floats, Ints
+from spark_impl.join.access import (
+    EQUAL,
+    IN_TIME,
+    Access,
+    Edge,
+    Range,
+    in_slabs,
+    ranges,
+    ranges_in_time,
+    slab_width,
+)
+from spark_impl.join.columns import find_missing
+from spark_impl.join.conditions import accepts
+from spark_impl.join.matching import Chosen, Tuples
+from spark_impl.runtime.arrays import Bools, Column, Ints
 
-KEY, VALUE, TIME = "key", "value", "time"
-_PREFERENCE = (KEY, VALUE, TIME)
+GONE = -1
+"""Mark of a row that left the store, in place of the number of a block."""
 _FAR_US = 1 << 62
 """A limit: no sum or difference of two such numbers overflows."""
 _SHORT = 512
 _SHORT_PART = 32
-"""The short run is merged when it is longer than both ``_SHORT`` and this part of the long run."""
+"""Runs are merged when rows have come, or have gone, that are more than both ``_SHORT`` and this
+part of the long run.
+"""
 _TIME_BITS = 42
-"""Most bits for the time in a number for key and time; 20 bits are left for the key."""
-
-
-def index_kind(predicate: Predicate) -> str:
-    """Return the kind of index that selects best for a predicate."""
-    if isinstance(predicate, And):
-        kinds = [index_kind(part) for part in predicate.parts]
-        return min(kinds, key=_PREFERENCE.index, default=TIME)
-    if isinstance(predicate, Equi):
-        return predicate.column
-    if isinstance(predicate, Band):
-        return VALUE
-    if isinstance(predicate, Apart | Ineq):
-        return TIME
-    msg = f"{predicate!r} is no predicate that a chain knows"
-    raise TypeError(msg)
-
-
-def reach(predicate: Predicate) -> float:
-    """Return how far apart values may be that an index of the kind ``value`` must select."""
-    if isinstance(predicate, And):
-        parts = [part for part in predicate.parts if index_kind(part) == VALUE]
-        return min(map(reach, parts), default=0.0)
-    return predicate.eps if isinstance(predicate, Band) else 0.0
-
-
-class Searched(NamedTuple):
-    """The columns that indexes use, with one element per tuple."""
-
-    ts: Ints
-    value: Floats
-    code: Ints
-    """A number of 62 bits that is the same for equal keys."""
-
-    def take(self, which: slice | Ints) -> "Searched":
-        """Return the chosen tuples."""
-        return Searched(self.ts[which], self.value[which], self.code[which])
+"""Most bits for the time in a number for values and time; 20 bits are left for the values."""
 
 
 class Index:
-    """Rows of a store, sorted by one number each."""
+    """Rows of the store of a stream, sorted by one number each."""
 
-    def __init__(self, kind: str, window_us: int) -> None:
-        self._kind = kind
-        self._window_us = min(window_us, _FAR_US)
+    def __init__(self, access: Access, stream: str, window_us: int) -> None:
+        self._kind, self._columns, self._accepts = access.index
+        self._stream = stream
+        self._window_us = window_us
         self._long: Column = np.empty(0, np.int64)
         self._short: Column = np.empty(0, np.int64)
         self._rows = np.empty(0, np.int64)
@@ -77,28 +62,21 @@ class Index:
         self._base_us = 0
         self._time_bits = -1
         self._end = 0
+        self._gone = 0
 
-    def update(self, stored: Searched, held: Bools) -> None:
-        """Take in the rows that were added since the last call; ``held`` marks the rows in use."""
-        fresh = np.flatnonzero(held[self._end :]) + self._end
-        self._end = len(held)
-        if not len(fresh):
-            return
-        numbers = self._numbers(stored.take(fresh))
-        if numbers is None:
-            self._choose_base(stored.ts[: len(held)][held])
-            self._long, self._short = self._long[:0], self._short[:0]
-            self._rows, fresh = self._rows[:0], np.flatnonzero(held)
-            numbers = self._numbers(stored.take(fresh))
-            assert numbers is not None
-        long = len(self._long)
-        numbers = np.concatenate([self._short, numbers]) if len(self._short) else numbers
-        rows = np.concatenate([self._rows[long:], fresh])
-        order = np.argsort(numbers, kind="stable")
-        self._short, rows = numbers[order], rows[order]
-        self._rows = np.concatenate([self._rows[:long], rows])
-        if len(rows) > max(_SHORT, long // _SHORT_PART):
-            self._merge(held)
+    def update(self, stored: Tuples, marks: Ints, gone: int) -> None:
+        """Take in the rows that were added since the last call.
+
+        ``marks`` has a mark for each row; ``gone`` is the number of rows that ever left the store.
+        """
+        fresh = np.flatnonzero(marks[self._end :] != GONE) + self._end
+        self._end = len(marks)
+        if len(fresh):
+            self._take_in(stored, fresh, marks)
+        rows, long = len(self._rows), len(self._long)
+        if max(rows - long, gone - self._gone) > max(_SHORT, long // _SHORT_PART):
+            self._merge(marks)
+            self._gone = gone
 
     def renumber(self, to: Ints) -> None:
         """Renumber rows: row i is now ``to[i]``, or gone if that is negative."""
@@ -110,20 +88,24 @@ class Index:
         self._end = int(np.count_nonzero(to[: self._end] >= 0))
 
     def candidates(
-        self, probing: Searched, reach: float, pairs_max: int
+        self, probing: Tuples, which: Ints, access: Access, pairs_max: int
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield candidates: positions of probing tuples, and the rows that they may match.
 
-        About ``pairs_max`` candidates come at a time.
+        ``which`` are the positions of the tuples that probe. No two candidates are equal. About
+        ``pairs_max`` of them come at a time.
         """
-        low, high = self._bounds(probing, reach)
+        columns, who = _present(probing, access.probing, which)
+        if not len(who):
+            return
+        parts = self._ranges(columns, probing.ts[who], access)
         runs = (0, self._long), (len(self._long), self._short)
-        left = np.concatenate([begin + np.searchsorted(run, low) for begin, run in runs])
-        right = np.concatenate([begin + np.searchsorted(run, high, "right") for begin, run in runs])
-        counts = np.maximum(right - left, 0)
+        found = [_find(begin, run, part, len(who)) for begin, run in runs for part in parts]
+        left = np.concatenate([each for each, _ in found])
+        counts = np.concatenate([each for _, each in found])
         some = np.flatnonzero(counts)
         left, counts = left[some], counts[some]
-        one = some % len(probing.ts)
+        one = who[some % len(who)]
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
         cuts = np.searchsorted(ends, np.arange(pairs_max, total, pairs_max)).tolist()
@@ -137,33 +119,76 @@ class Index:
             places += np.arange(len(places))
             yield np.repeat(one[part], own), self._rows[places]
 
-    def _merge(self, held: Bools) -> None:
+    def _take_in(self, stored: Tuples, fresh: Ints, marks: Ints) -> None:
+        """Add rows to the short run."""
+        columns, rows = self._searched(stored, fresh)
+        numbers = self._numbers(columns, stored.ts[rows]) if len(rows) else self._short[:0]
+        if numbers is None:
+            held = np.flatnonzero(marks != GONE)
+            self._choose_base(stored.ts[held])
+            self._long, self._short, self._rows = self._long[:0], self._short[:0], self._rows[:0]
+            columns, rows = self._searched(stored, held)
+            numbers = self._numbers(columns, stored.ts[rows])
+            assert numbers is not None
+        long = len(self._long)
+        numbers = np.concatenate([self._short, numbers]) if len(self._short) else numbers
+        rows = np.concatenate([self._rows[long:], rows])
+        order = np.argsort(numbers, kind="stable")
+        self._short = numbers[order]
+        self._rows = np.concatenate([self._rows[:long], rows[order]])
+
+    def _searched(self, stored: Tuples, which: Ints) -> tuple[list[Column], Ints]:
+        """Return the columns of the rows that a search may find, and these rows."""
+        accepted = accepts(self._accepts, self._stream, Chosen(stored, which))
+        return _present(stored, self._columns, which if accepted is None else which[accepted])
+
+    def _merge(self, marks: Ints) -> None:
         """Merge both runs and leave out rows that are gone."""
         long = len(self._long)
-        here = held[self._rows]
+        here = marks[self._rows] != GONE
         old, new = self._long[here[:long]], self._short[here[long:]]
         old_rows, new_rows = self._rows[:long][here[:long]], self._rows[long:][here[long:]]
         places = np.searchsorted(old, new, "right") + np.arange(len(new))
         is_old = np.ones(len(old) + len(new), np.bool_)
         is_old[places] = False
-        self._long = np.empty(len(is_old), new.dtype)
+        self._long = np.empty(len(is_old), self._short.dtype)
         self._rows = np.empty(len(is_old), np.int64)
         self._long[is_old], self._long[places] = old, new
         self._rows[is_old], self._rows[places] = old_rows, new_rows
         self._short = self._short[:0]
 
-    def _numbers(self, rows: Searched) -> Column | None:
+    # ------------------------------------------------------------------------ numbers and ranges
+
+    def _numbers(self, columns: Sequence[Column], ts: Ints) -> Column | None:
         """Return the sort numbers of rows; ``None`` if times do not fit into these numbers."""
-        if self._kind == TIME:
-            return rows.ts
-        if self._kind == VALUE:
-            return rows.value
-        since = rows.ts - self._base_us
-        if self._time_bits < 0 or (
-            self._time_bits and (int(since.min()) < 0 or int(since.max()) >> self._time_bits)
-        ):
-            return None
-        return self._with_time(rows.code, since)
+        if self._kind == EQUAL:
+            since = ts - self._base_us
+            if self._time_bits < 0 or (
+                self._time_bits and (int(since.min()) < 0 or int(since.max()) >> self._time_bits)
+            ):
+                return None
+            return self._with_time(_codes(columns), since)
+        (values,) = columns
+        if self._kind == IN_TIME and not _is_text(values):
+            return in_slabs(ts // slab_width(self._window_us), values)
+        return values
+
+    def _ranges(self, columns: Sequence[Column], ts: Ints, access: Access) -> list[Range]:
+        """Return the ranges to select, for every probing tuple."""
+        if self._kind == EQUAL:
+            return [self._within_window(_codes(columns), ts)]
+        (values,) = columns
+        if self._kind == IN_TIME and not _is_text(values):
+            return ranges_in_time(values, ts, access, self._window_us)
+        return ranges(values, access)
+
+    def _within_window(self, code: Ints, ts: Ints) -> Range:
+        last = (1 << max(self._time_bits, 0)) - 1
+        since = np.clip(ts - self._base_us, -_FAR_US, last)
+        window_us = min(self._window_us, _FAR_US)
+        low = self._with_time(code, np.clip(since - window_us, 0, last))
+        high = self._with_time(code, np.clip(since + window_us, 0, last))
+        return [Edge(low, "left")], [Edge(high, "right")]
 
     def _with_time(self, code: Ints, since: Ints) -> Ints:
         if self._time_bits <= 0:
@@ -171,24 +196,51 @@ class Index:
         return ((code >> self._time_bits) << self._time_bits) + since
 
     def _choose_base(self, ts: Ints) -> None:
-        """Make room for four times the present span of times, or sort by keys alone."""
+        """Make room for four times the present span of times, or sort by values alone."""
         base_us = int(ts.min())
         span_us = max(int(ts.max()) - base_us, 1 << 10)
         bits = (4 * span_us).bit_length()
         self._time_bits = bits if bits <= _TIME_BITS else 0
         self._base_us = base_us - span_us // 2 if self._time_bits else 0
 
-    def _bounds(self, probing: Searched, reach: float) -> tuple[Column, Column]:
-        """Return the least and the greatest number to select for every probing tuple."""
-        if self._kind == TIME:
-            return probing.ts - self._window_us, probing.ts + self._window_us
-        if self._kind == VALUE:
-            # Wider than any rounding error, here and in the difference that decides.
-            with np.errstate(over="ignore"):
-                wide, value = np.nextafter(reach, np.inf), probing.value
-                return np.nextafter(value - wide, -np.inf), np.nextafter(value + wide, np.inf)
-        last = (1 << max(self._time_bits, 0)) - 1
-        since = np.clip(probing.ts - self._base_us, -_FAR_US, last)
-        low = self._with_time(probing.code, np.clip(since - self._window_us, 0, last))
-        high = self._with_time(probing.code, np.clip(since + self._window_us, 0, last))
-        return low, high
+
+def _find(begin: int, run: Column, part: Range, probes: int) -> tuple[Ints, Ints]:
+    """Return where the ranges of probing tuples begin, and how many rows they have.
+
+    The run begins at ``begin``.
+    """
+    left, right = np.zeros(probes, np.int64), np.full(probes, len(run))
+    if len(run):
+        for bounds, side in part[0]:
+            left = np.maximum(left, np.searchsorted(run, bounds, side))
+        for bounds, side in part[1]:
+            right = np.minimum(right, np.searchsorted(run, bounds, side))
+    return begin + left, np.maximum(right - left, 0)
+
+
+def _present(tuples: Tuples, names: Sequence[str], which: Ints) -> tuple[list[Column], Ints]:
+    """Return columns of the chosen tuples, without tuples that lack a value; and those left."""
+    columns = [tuples.column(name)[which] for name in names]
+    good: Bools = np.ones(len(which), np.bool_)
+    for column in columns:
+        good &= ~find_missing(column)
+    if good.all():
+        return columns, which
+    return [column[good] for column in columns], which[good]
+
+
+def _is_text(column: Column) -> bool:
+    return column.dtype.kind == "O"
+
+
+def _codes(columns: Sequence[Column]) -> Ints:
+    """Return numbers of 62 bits that are the same for equal values."""
+    # Imported here because chains without such an index need not wait for it.
+    import pandas as pd
+
+    codes = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        # Both zeros are equal. Every process computes the same hashes, whatever it hashed before.
+        values = column + 0.0 if column.dtype.kind == "f" else column
+        codes = codes * np.uint64(31) + pd.util.hash_array(values, categorize=False)
+    return (codes >> np.uint64(2)).astype(np.int64)

@@ -5,15 +5,19 @@ values themselves.
 """
 
 import reprlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import END_US, And, Apart, Band, Equi, Predicate, R
+from model.vocabulary.join import END_US, Predicate, R, S
+from model.vocabulary.join_predicates import Columns
+from spark_impl.join.columns import TYPES, from_arrow, to_arrow_column
+from spark_impl.join.conditions import holds
 from spark_impl.runtime.arrays import Bools, Column, Floats, Ints, Texts
 from spark_impl.runtime.storage import InputProblem
 
@@ -66,14 +70,9 @@ SCHEMA = pa.schema(
         ("key", pa.string()),
     ]
 )
-"""Columns of tuples in Arrow, in blocks and in checkpoints."""
-_COMPARE: dict[str, np.ufunc] = {
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-    "!=": np.not_equal,
-}
+"""Built-in columns of tuples in Arrow, in blocks and in checkpoints."""
+_NAMES = {**{name: name for name in SCHEMA.names}, "event_time": "ts"}
+"""Built-in columns of :class:`Tuples`, by the names that predicates and functions use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +84,41 @@ class Tuples:
     ts: Ints
     value: Floats
     key: Texts
+    more: Mapping[str, Column] = field(default_factory=dict)
+    """Columns besides the built-in ones, by name (:mod:`spark_impl.join.columns`)."""
 
     def __len__(self) -> int:
         return len(self.rank)
 
     def take(self, which: slice | Bools | Ints) -> "Tuples":
         """Return the chosen tuples."""
-        return Tuples(*(column[which] for column in self.columns()))
+        return self.map(lambda column: column[which])
+
+    def map(self, change: Callable[[Column], Column]) -> "Tuples":
+        """Return tuples of which each column is the result of a function."""
+        more = {name: change(column) for name, column in self.more.items()}
+        return Tuples(*map(change, self._built_in()), more)
+
+    def column(self, name: str) -> Column:
+        """Return the column that a predicate names; ``KeyError`` if there is none."""
+        if name in self.more:
+            return self.more[name]
+        found: Column = getattr(self, _NAMES[name])
+        return found
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the columns in the order of their names in :data:`SCHEMA`."""
-        return self.rank, self.source_id, self.ts, self.value, self.key
+        """Return all columns, the built-in ones first, in the order of :data:`SCHEMA`."""
+        return *self._built_in(), *self.more.values()
 
     @staticmethod
     def concat(parts: "list[Tuples]") -> "Tuples":
-        """Concatenate tuples; there is at least one part."""
-        return Tuples(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
+        """Concatenate tuples with the same columns; there is at least one part."""
+        built_in = zip(*(part._built_in() for part in parts), strict=True)
+        more = {name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more}
+        return Tuples(*map(np.concatenate, built_in), more)
 
-
-FreePredicate: TypeAlias = Callable[[Tuples, Tuples], Bools]
-"""A function from n tuples of R and n of S to n flags: which pairs match, ignoring times."""
+    def _built_in(self) -> tuple[Column, ...]:
+        return self.rank, self.source_id, self.ts, self.value, self.key
 
 
 class Pairs(NamedTuple):
@@ -114,18 +128,45 @@ class Pairs(NamedTuple):
     s_id: Ints
 
 
+def schema_of(columns: Columns) -> pa.Schema:
+    """Return the columns in Arrow of tuples that have some columns besides the built-in ones."""
+    return pa.schema([*SCHEMA, *((name, TYPES[kind]) for name, kind in columns)])
+
+
+def empty_tuples(columns: Columns = ()) -> Tuples:
+    """Return no tuples, with their columns."""
+    return tuples_from_arrow(schema_of(columns).empty_table())
+
+
+def with_columns(tuples: Tuples, columns: Columns) -> Tuples:
+    """Return tuples with some columns besides the built-in ones; new ones have nothing in them."""
+    nothing = pa.nulls(len(tuples))
+    more = {
+        name: tuples.more[name] if name in tuples.more else from_arrow(nothing.cast(TYPES[kind]))
+        for name, kind in columns
+    }
+    return replace(tuples, more=more)
+
+
 def tuples_from_arrow(rows: pa.Table | pa.RecordBatch) -> Tuples:
-    """Return tuples from the columns of :data:`SCHEMA`."""
-    return Tuples(*(rows.column(field.name).to_numpy(zero_copy_only=False) for field in SCHEMA))
+    """Return tuples from the columns of :data:`SCHEMA`, and whatever columns there are besides."""
+    names = [name for name in rows.schema.names if name not in SCHEMA.names]
+    return Tuples(
+        *(rows.column(name).to_numpy(zero_copy_only=False) for name in SCHEMA.names),
+        {name: from_arrow(rows.column(name)) for name in names},
+    )
 
 
 def to_arrow(tuples: Tuples) -> pa.RecordBatch:
-    """Return tuples as an Arrow batch with the columns of :data:`SCHEMA`."""
-    columns = [
+    """Return tuples as an Arrow batch; :func:`tuples_from_arrow` reads it back."""
+    arrays = [
         pa.array(np.ascontiguousarray(column), field.type)
-        for column, field in zip(tuples.columns(), SCHEMA, strict=True)
+        for column, field in zip(tuples.columns(), SCHEMA, strict=False)
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    if not tuples.more:
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    arrays += map(to_arrow_column, tuples.more.values())
+    return pa.RecordBatch.from_arrays(arrays, [*SCHEMA.names, *tuples.more])
 
 
 class Chosen(NamedTuple):
@@ -139,6 +180,10 @@ class Chosen(NamedTuple):
         column: Column = getattr(self.whole, name)
         return column[self.at]
 
+    def column(self, name: str) -> Column:
+        """Return the column that a predicate names, of the selected tuples."""
+        return self.whole.column(name)[self.at]
+
     def where(self, good: Bools | Ints) -> "Chosen":
         """Narrow the selection."""
         return Chosen(self.whole, self.at[good])
@@ -146,6 +191,62 @@ class Chosen(NamedTuple):
     def tuples(self) -> Tuples:
         """Return the selected tuples with all columns."""
         return self.whole.take(self.at)
+
+
+class Given:
+    """The tuples that a function sees: each column is an attribute, copied when it is used.
+
+    They are ``rank``, ``source_id``, ``ts``, ``value``, ``key``, and what the stream has besides.
+    """
+
+    def __init__(self, chosen: Chosen, absent: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.__chosen__ = chosen  # no column has such a name
+        self.__absent__ = absent
+
+    def __len__(self) -> int:
+        return len(self.__chosen__.at)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a column; ``AttributeError`` if the stream has no such column."""
+        if name in self.__absent__:
+            raise InputProblem(self.__absent__[name])
+        if name not in _NAMES and name not in self.__chosen__.whole.more:
+            msg = f"the tuples have no column {name!r}"
+            raise AttributeError(msg)
+        return self.__chosen__.column(name)
+
+
+FreePredicate: TypeAlias = Callable[[Any, Any], Bools]
+"""A function from n tuples of R and n of S to n flags: which pairs match, ignoring times.
+
+The tuples are :class:`Given`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A function that raises :class:`InputProblem` if it uses a column that an input lacks."""
+
+    function: FreePredicate
+    absent: Collection[tuple[str, str]]
+    """Streams and columns."""
+
+    def __call__(self, r: Given, s: Given) -> Bools:
+        """Return what the function says."""
+        return self.function(self._guard(R, r), self._guard(S, s))
+
+    def _guard(self, stream: str, given: Given) -> Given:
+        reasons = {
+            name: f"the input {of} has no column {name!r}, which a function uses"
+            for of, name in self.absent
+            if of == stream
+        }
+        return Given(given.__chosen__, reasons)
+
+
+def column_of(tuples: Tuples | Chosen, name: str) -> Column:
+    """Return the column that a predicate names, built-in or not."""
+    return tuples.column(name)
 
 
 NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -183,7 +284,7 @@ def decide(query: Query, r: Chosen, s: Chosen) -> Bools:
         if not good.all():
             r, s = r.where(good), s.where(good)
         if len(r.at):
-            good[good] = _flags(query, len(r.at), query.free(r.tuples(), s.tuples()))
+            good[good] = _flags(query, len(r.at), query.free(Given(r), Given(s)))
     return good
 
 
@@ -206,21 +307,3 @@ def _short(returned: object) -> str:
     if isinstance(returned, np.ndarray):
         return f"an array of {returned.dtype} of the shape {returned.shape}"
     return f"{type(returned).__name__} {reprlib.repr(returned)}"
-
-
-def holds(predicate: Predicate, r: Tuples | Chosen, s: Tuples | Chosen) -> Bools:
-    """Return which pairs of a tuple of R and one of S satisfy a predicate."""
-    if isinstance(predicate, And):
-        good = np.ones(len(r.source_id), np.bool_)
-        for part in predicate.parts:
-            good &= holds(part, r, s)
-        return good
-    if isinstance(predicate, Band | Apart):
-        with np.errstate(over="ignore"):  # an infinite distance is not near
-            near = np.asarray(np.abs(r.value - s.value) <= predicate.eps)
-        return near if isinstance(predicate, Band) else ~near
-    if isinstance(predicate, Equi):
-        return np.asarray(getattr(r, predicate.column) == getattr(s, predicate.column), np.bool_)
-    compare = _COMPARE[predicate.op]
-    one, other = getattr(r, predicate.left), getattr(s, predicate.right)
-    return np.asarray(compare(one, other), np.bool_)

@@ -7,7 +7,7 @@ together share a frame, with the fixed fields of each. Nothing here executes wha
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
@@ -63,7 +63,8 @@ class End(NamedTuple):
 
 
 Message = Block | BlockAck | Hint | End
-
+BUILT_IN: Mapping[str, pa.Schema] = {R: SCHEMA, S: SCHEMA}
+"""Columns of the tuples of both streams if they have none but the built-in ones."""
 
 FRAME_BYTES_MAX = 1 << 26
 """Largest frame that either side accepts."""
@@ -129,11 +130,16 @@ def _other(message: Message) -> bytes:
     return frame(END, _END.pack(stream, message.blocks))
 
 
-def decode_messages(kind: int, body: bytes) -> list[Message]:
-    """Return the messages of a frame. Raise :class:`FrameProblem` if it cannot be read."""
+def decode_messages(
+    kind: int, body: bytes, schemas: Mapping[str, pa.Schema] = BUILT_IN
+) -> list[Message]:
+    """Return the messages of a frame; ``schemas`` are the columns of tuples, by stream.
+
+    Raise :class:`FrameProblem` if it cannot be read.
+    """
     try:
         if kind == BLOCKS:
-            return _decode_blocks(body)
+            return _decode_blocks(body, schemas)
         if kind == ACK:
             stream, *numbers = _ACK.unpack(body)
             return [BlockAck(_NAME[stream], *numbers)]
@@ -150,11 +156,12 @@ def decode_messages(kind: int, body: bytes) -> list[Message]:
     raise FrameProblem(msg)
 
 
-def _decode_blocks(body: bytes) -> list[Message]:
+def _decode_blocks(body: bytes, schemas: Mapping[str, pa.Schema]) -> list[Message]:
     stream, count = _BLOCKS.unpack_from(body)
     end = _BLOCKS.size + count * _BLOCK.size
     heads = list(_BLOCK.iter_unpack(body[_BLOCKS.size : end]))
-    batch = pa.ipc.read_record_batch(pa.py_buffer(memoryview(body)[end:]), SCHEMA)
+    schema = schemas[_NAME[stream]]
+    batch = pa.ipc.read_record_batch(pa.py_buffer(memoryview(body)[end:]), schema)
     tuples = tuples_from_arrow(batch)
     ends = [0, *accumulate(size for *_, size in heads)]
     if len(heads) != count or ends[-1] != len(tuples):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import Predicate
+from model.vocabulary.join import STREAMS, Predicate
 from spark_impl.runtime.storage import InputProblem
 
 Span: TypeAlias = tuple[int, int | None]
@@ -27,8 +27,9 @@ def continue_config(
     new tuples, but pairs of old ones may still be owed. ``functions`` and ``given_functions`` name
     the queries whose predicates are functions; ``changed`` names those that were submitted or
     withdrawn while the chain ran, which ``given`` need not know. Raise :class:`InputProblem` if the
-    past would have to change.
+    past would have to change, or a column that the chain has is not given any more.
     """
+    _require_columns(before, given)
     known, wanted = dict(before.queries), dict(given.queries)
     for name, predicate in known.items():
         if name not in wanted and name in functions:
@@ -50,6 +51,20 @@ def continue_config(
             queries.append((name, predicate))
             limited += [(name, *span)] if span != (0, None) else []
     return replace(given, queries=tuple(queries), epochs=tuple(limited))
+
+
+def _require_columns(before: JoinConfig, given: JoinConfig) -> None:
+    """Raise :class:`InputProblem` unless all columns so far are given, of the same kinds."""
+    for stream in STREAMS:
+        kinds = dict(given.columns(stream))
+        for name, kind in before.columns(stream):
+            if kinds.get(name) != kind:
+                found = f"it is {kinds[name]} now" if name in kinds else "it is not given"
+                msg = (
+                    f"{stream} has the column {name!r} ({kind}) in this chain, but {found}: columns"
+                    " may come, but none may go or change"
+                )
+                raise InputProblem(msg)
 
 
 def _find_span(name: str, before: JoinConfig, given: JoinConfig, epoch: int) -> Span | None:
@@ -92,12 +107,18 @@ def _is_over(span: Span, epoch: int) -> bool:
 
 
 def submit(config: JoinConfig, name: str, predicate: Predicate, epoch: int) -> JoinConfig:
-    """Return a configuration with a query that begins with ``epoch``."""
-    return replace(
-        config,
-        queries=(*config.queries, (name, predicate)),
-        epochs=(*config.epochs, (name, epoch, None)),
-    )
+    """Return a configuration with a query that begins with ``epoch``.
+
+    Raise :class:`InputProblem` if it names a column that the chain does not carry.
+    """
+    try:
+        return replace(
+            config,
+            queries=(*config.queries, (name, predicate)),
+            epochs=(*config.epochs, (name, epoch, None)),
+        )
+    except ValueError as error:
+        raise InputProblem(str(error)) from error
 
 
 def withdraw(config: JoinConfig, name: str, epoch: int) -> JoinConfig:

@@ -4,15 +4,13 @@ import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import PREDICATES, And, Predicate, R, S
+from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.join_load import LoadRules
-from model.vocabulary.settings import is_int
 from spark_impl.join.answers import (
     Progress,
     admitted,
@@ -24,8 +22,18 @@ from spark_impl.join.answers import (
     shed,
 )
 from spark_impl.join.chain import Chain
-from spark_impl.join.inputs import union_inputs
-from spark_impl.join.matching import FreePredicate
+from spark_impl.join.given import (
+    Condition,
+    Used,
+    check_reach,
+    declare,
+    declare_columns,
+    range_of,
+    require_carried,
+    used_columns,
+)
+from spark_impl.join.inputs import absent, union_inputs
+from spark_impl.join.matching import Guarded
 from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
 from spark_impl.join.task import Options
@@ -43,7 +51,6 @@ from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 
 log = logging.getLogger("straggler.join")
 
-Condition: TypeAlias = Predicate | FreePredicate
 PAIR = [*KINDS[MATCHES].names, "epoch"]
 """Columns of results."""
 DEFAULT_QUERY = "join"
@@ -55,16 +62,18 @@ class ChainJoin:
 
     Inputs have the columns ``source_id`` (an integer, the identity of a tuple in its stream: a
     repeated one counts once), ``key`` (text), ``event_time_us`` (an integer, or a timestamp) and
-    ``value`` (a float, or an integer of at most 32 bits). Streams also have ``seq`` (an integer,
-    the order of arrival over both streams).
+    ``value`` (a float, or an integer of at most 32 bits); ``key`` and ``value`` may be left out if
+    no query uses them. Streams also have ``seq`` (an integer, the order of arrival over both
+    streams). Both have the columns that are declared for them, in which values may be missing.
 
     Args:
         workers: number of tasks of the chain, which run at the same time; with ``load``, a pair of
             the least and the most, or a number that stays.
         window_us: longest time between the event times of a pair, in microseconds.
-        predicate: ``Equi``, ``Band``, ``Apart``, ``Ineq`` or ``And`` of ``model.vocabulary.join``,
-            or a function on columns (:data:`spark_impl.join.matching.FreePredicate`), or a dict of
-            several by name, which share the chain.
+        predicate: a predicate of ``model.vocabulary.join``, or its text, such as
+            ``"r.pm25 apart 5 of s.pm25"``, or a function on columns
+            (:data:`spark_impl.join.matching.FreePredicate`), or a dict of several by name, which
+            share the chain.
         block_size: most tuples of a message between workers; with ``load``, the largest such size.
         credit: most messages to a neighbour that it has not acknowledged.
         lateness_us: how far a tuple may be behind the largest event time of its stream, in
@@ -77,6 +86,12 @@ class ChainJoin:
         recording: True to write down the steps of all workers.
         history: True to keep the admitted tuples, which :func:`one_time` needs.
         patience_s: seconds of silence after which a worker is taken for dead.
+        r_columns: columns of the first input that queries may use, besides ``key``, ``value`` and
+            the event time: kinds by name. A ``number`` is a float or an integer of at most 32 bits,
+            an ``integer`` has at most 64 bits, a ``text`` is a string, a ``time`` a timestamp or
+            microseconds since 1970, and a ``boolean`` is one.
+            None: it has no others.
+        s_columns: the same of the second input.
 
     Examples:
         >>> from model.vocabulary.join import Equi
@@ -103,20 +118,25 @@ class ChainJoin:
         recording: bool = False,
         history: bool = False,
         patience_s: float = 60.0,
+        r_columns: Mapping[str, str] | None = None,
+        s_columns: Mapping[str, str] | None = None,
     ) -> None:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
+        columns = {R: declare_columns(R, r_columns), S: declare_columns(S, s_columns)}
         self._free = {name: each for name, each in given.items() if callable(each)}
         self._options = Options(recording, history, patience_s)
-        least, most = _range_of(workers, load)
+        least, most = range_of(workers, load)
         self._config = JoinConfig(
             window_us=window_us,
-            queries=tuple((name, _declare(each)) for name, each in given.items()),
+            queries=tuple((name, declare(each, columns)) for name, each in given.items()),
             workers=least,
             block_size=block_size,
             credit=credit,
             lateness_us=lateness_us,
             idle_after_us=idle_after_us,
             epochs=epochs,
+            r_columns=columns[R],
+            s_columns=columns[S],
         )
         if load is not None:
             load = replace(load, least=least, most=most, block_size=block_size)
@@ -150,8 +170,8 @@ class ChainJoin:
         """Join two bounded inputs; return the store with the pairs."""
         # If tuples come in order of time, none is late, and workers hold few tuples.
         ordered = JoinConfig.from_json({**self._config.to_json(), "lateness_us": 0})
-        rows = union_inputs(r, s, "event_time_us")
-        chain = self._open(r.sparkSession, ordered, store)
+        rows = self._union({R: r, S: s}, "event_time_us", used_columns(self._config, 0))
+        chain = self._open(r.sparkSession, ordered, store, absent({R: r, S: s}))
         if chain.epochs:
             msg = f"{chain.store.root} holds the results of another join"
             raise InputProblem(msg)
@@ -195,8 +215,8 @@ class ChainJoin:
             max_shed: the same for tuples that are shed under load.
         """
         limits = Limits(refused=max_refused, late=max_late, shed=max_shed)
-        chain = self._open(r.sparkSession, self._config, checkpoint)
-        sources = history_of(r), history_of(s)
+        inputs, sources = {R: r, S: s}, (history_of(r), history_of(s))
+        chain = self._open(r.sparkSession, self._config, checkpoint, absent(inputs))
         chain.writer.source = source = sources[0] or sources[1]
         chain.history = source if sources[0] == sources[1] else None
         if source is not None:
@@ -204,10 +224,18 @@ class ChainJoin:
         own = chain.store.checkpoint if spark_checkpoint is None else locate(spark_checkpoint)
         chain.writer.checkpoint = own
         chain.limits = limits
-        return ChainStream(chain, union_inputs(r, s, "seq"), sink, own)
+        rows = self._union(inputs, "seq", used_columns(chain.config, chain.epochs))
+        return ChainStream(chain, rows, sink, own, absent(inputs))
 
-    def _open(self, spark: SparkSession, config: JoinConfig, store: Address) -> Chain:
-        return Chain(spark, config, store, self._free, self._options, load=self._load)
+    def _union(self, inputs: Mapping[str, DataFrame], order: str, used: Used) -> DataFrame:
+        columns = {stream: self._config.columns(stream) for stream in STREAMS}
+        return union_inputs(inputs, order, columns, used)
+
+    def _open(
+        self, spark: SparkSession, config: JoinConfig, store: Address, lacking: Used
+    ) -> Chain:
+        free = {name: Guarded(each, lacking) for name, each in self._free.items()}
+        return Chain(spark, config, store, free, self._options, load=self._load)
 
 
 class ChainStream(Runnable):
@@ -220,13 +248,20 @@ class ChainStream(Runnable):
     problem = ChainProblem
 
     def __init__(
-        self, chain: Chain, rows: DataFrame, sink: Sink | None, checkpoint: Location
+        self,
+        chain: Chain,
+        rows: DataFrame,
+        sink: Sink | None,
+        checkpoint: Location,
+        absent: Used = (),
     ) -> None:
         self._chain = chain
         self._limits = chain.limits
         self._rows = rows
         self._sink = sink
         self._checkpoint = checkpoint
+        self._absent = absent
+        """Streams and columns that the inputs lack."""
 
     @property
     def _root(self) -> Location:
@@ -269,10 +304,17 @@ class ChainStream(Runnable):
 
         The query goes on if the chain is opened again without it, until it is withdrawn; only a
         function has to be given again. If the query is running already, return its first epoch.
-        Raise :class:`InputProblem` if the name has ended, or stands for another predicate.
+        Raise :class:`InputProblem` if the name has ended, or stands for another predicate, or if
+        the predicate uses a column that the chain does not carry.
         """
-        function = predicate if callable(predicate) else None
-        return self._chain.submit(name, _declare(predicate), function)
+        function = Guarded(predicate, self._absent) if callable(predicate) else None
+        config = self._chain.config
+        try:
+            declared = declare(predicate, {stream: config.columns(stream) for stream in STREAMS})
+        except ValueError as error:
+            raise InputProblem(str(error)) from error
+        require_carried(name, declared, self._absent)
+        return self._chain.submit(name, declared, function)
 
     def withdraw(self, name: str) -> int:
         """End a query before the next epoch; return the number of that epoch.
@@ -346,41 +388,6 @@ def one_time(
     place = load_store(store)
     config = place.commit_of(last_epoch).config
     r, s = (admitted(spark, place, stream, first_epoch, last_epoch) for stream in (R, S))
-    return ChainJoin(workers, config.window_us, predicate).join(r, s, into).drop("epoch")
-
-
-def check_reach(master: str) -> None:
-    """Raise :class:`InputProblem` unless all workers write on the driver's machine."""
-    if not master.startswith("local"):
-        msg = (
-            f"without a store the pairs stay on the machines of {master}: give a folder that the"
-            " driver and all workers reach under one address"
-        )
-        raise InputProblem(msg)
-
-
-def _range_of(workers: int | tuple[int, int], load: LoadRules | None) -> tuple[int, int]:
-    """Return the least and the most workers; ``ValueError`` if nothing chooses between them."""
-    if load is not None and not isinstance(load, LoadRules):
-        msg = f"load is {load!r}; it must be LoadRules(...)"
-        raise ValueError(msg)
-    if not isinstance(workers, tuple | list):
-        return workers, workers
-    if len(workers) != 2 or not all(map(is_int, workers)):
-        msg = f"workers is {workers!r}; it must be a number, or the least and the most"
-        raise ValueError(msg)
-    if load is None:
-        msg = f"workers is {workers!r}; it must be a number, because load= gives no rules"
-        raise ValueError(msg)
-    least, most = workers
-    return least, most
-
-
-def _declare(condition: Condition) -> Predicate:
-    """Return the predicate for the configuration; for a function, one that every pair satisfies."""
-    if isinstance(condition, PREDICATES):
-        return condition
-    if callable(condition):
-        return And()
-    msg = f"{condition!r} is neither a predicate nor a function"
-    raise ValueError(msg)
+    columns = {"r_columns": dict(config.columns(R)), "s_columns": dict(config.columns(S))}
+    once = ChainJoin(workers, config.window_us, predicate, **columns)
+    return once.join(r, s, into).drop("epoch")

@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import END_US, R, S
-from spark_impl.join.index import KEY, Index, Searched, index_kind, reach
+from model.vocabulary.join import END_US, STREAMS, R, S
+from spark_impl.join.access import access_of
+from spark_impl.join.conditions import accepts
+from spark_impl.join.index import GONE, Index
 from spark_impl.join.matching import (
     NONE,
-    SCHEMA,
     Chosen,
     FreePredicate,
     Pairs,
@@ -25,7 +26,7 @@ from spark_impl.join.matching import (
     Ranks,
     Tuples,
     decide,
-    tuples_from_arrow,
+    empty_tuples,
 )
 from spark_impl.runtime.arrays import Bools, Column, Ints
 
@@ -34,8 +35,8 @@ _PAIRS_MAX = 1 << 18
 ROWS_MIN = 512
 """Fewest rows that new arrays have room for."""
 _GROWTH = 2
-_STORED, _GONE = 0, -1
-"""Values in place of the block number of a copy."""
+_STORED = 0
+"""Mark of a stored row; a copy has the number of its block."""
 
 
 class Matcher:
@@ -52,12 +53,20 @@ class Matcher:
         ranks: Sequence[Ranks | None] | None = None,
     ) -> None:
         self.window_us = config.window_us
+        self.columns = {stream: config.columns(stream) for stream in STREAMS}
+        """The columns of each stream besides the built-in ones."""
         limits = ranks or [None] * len(config.queries)
         self.queries = tuple(
             Query(name, predicate, (free or {}).get(name), limit)
             for (name, predicate), limit in zip(config.queries, limits, strict=True)
         )
-        self.kinds = tuple(index_kind(query.predicate) for query in self.queries)
+        self.access = {
+            stream: tuple(
+                access_of(each.predicate, stream, config.window_us) for each in self.queries
+            )
+            for stream in STREAMS
+        }
+        """Way of each query to its candidates in the store of a stream."""
         self.compared = 0
         """Number of pairs of tuples that an index has selected so far, over all queries."""
 
@@ -66,17 +75,6 @@ class Matcher:
         one = Side(self, S)
         one.append(s)
         return [each.pairs for each in one.probe(r)]
-
-    def searched(self, tuples: Tuples) -> Searched:
-        """Return the columns that indexes use; key codes are all 0 if no index uses them."""
-        if KEY in self.kinds:
-            # Imported here because chains without such an index need not wait for it.
-            import pandas as pd
-
-            # Every process computes the same hashes, no matter what it hashed before.
-            hashes = pd.util.hash_array(tuples.key, categorize=False)
-            return Searched(tuples.ts, tuples.value, (hashes >> np.uint64(2)).astype(np.int64))
-        return Searched(tuples.ts, tuples.value, np.zeros(len(tuples), np.int64))
 
 
 class Found(NamedTuple):
@@ -93,14 +91,16 @@ class Side:
     def __init__(self, matcher: Matcher, stream: str) -> None:
         self._matcher = matcher
         self._stream = stream
-        self._rows = tuples_from_arrow(SCHEMA.empty_table())
-        self._codes = np.empty(0, np.int64)
+        self._rows = empty_tuples(matcher.columns[stream])
         self._block = np.empty(0, np.int64)
         self._begin = self._first = self._last = 0
         """Copies lie between the first two of these rows, stored tuples between the last two."""
         self._count = 0
+        self._gone = 0
+        """Number of rows that ever left, with their copies."""
         self._least: int | None = None
-        self._indexes = {kind: Index(kind, matcher.window_us) for kind in sorted({*matcher.kinds})}
+        self._access = matcher.access[stream]
+        self._indexes = {way.index: Index(way, stream, matcher.window_us) for way in self._access}
 
     def __len__(self) -> int:
         return self._count
@@ -115,7 +115,6 @@ class Side:
         new = slice(self._last, self._last + count)
         for mine, given in zip(self._rows.columns(), tuples.columns(), strict=True):
             mine[new] = given
-        self._codes[new] = self._matcher.searched(tuples).code
         self._block[new] = _STORED
         self._last += count
         self._count += count
@@ -134,24 +133,24 @@ class Side:
         oldest = np.flatnonzero(self._block[span] == _STORED)[:count] + self._first
         taken = self._rows.take(oldest)
         if len(taken):
-            self._remove(oldest)
-            if blocks is not None:
-                self._block[oldest] = blocks[: len(oldest)]
+            self._remove(oldest, None if blocks is None else blocks[: len(oldest)])
             self._first = int(oldest[-1]) + 1
         return taken
 
     def release(self, number: int) -> None:
         """Remove the copy of a block, which nobody has to meet any more."""
         copies = self._block[self._begin : self._first]
-        copies[copies == number] = _GONE
-        left = np.flatnonzero(copies != _GONE)
+        released = copies == number
+        copies[released] = GONE
+        self._gone += int(np.count_nonzero(released))
+        left = np.flatnonzero(copies != GONE)
         self._begin += int(left[0]) if len(left) else len(copies)
 
     def drop_below(self, horizon_us: int) -> int:
         """Remove the tuples with an event time below a horizon; return how many there were."""
         old = np.flatnonzero(self._stored & (self._ts < horizon_us)) + self._first
         if len(old):
-            self._remove(old)
+            self._remove(old, None)
         return len(old)
 
     def oldest_with(self, before_us: int) -> int:
@@ -176,23 +175,16 @@ class Side:
         If ``seen`` gives a number for each tuple, it also meets copies of blocks with larger
         numbers.
         """
-        probes, stored = self._matcher.searched(block), self._searched
-        held = self._block[: self._last] != _GONE
         for index in self._indexes.values():
-            index.update(stored, held)
+            index.update(self._rows, self._block[: self._last], self._gone)
         found: list[Found] = []
-        for query, kind in zip(self._matcher.queries, self._matcher.kinds, strict=True):
-            if not query.may_pair(block, S if self._stream == R else R):
-                found.append(_concat_found([]))
-                continue
-            chosen = self._indexes[kind].candidates(probes, reach(query.predicate), _PAIRS_MAX)
+        other = S if self._stream == R else R
+        for query, way in zip(self._matcher.queries, self._access, strict=True):
+            which = _probing(query, block, other)
+            chosen = self._indexes[way.index].candidates(block, which, way, _PAIRS_MAX)
             parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
             found.append(_concat_found(parts))
         return found
-
-    @property
-    def _searched(self) -> Searched:
-        return Searched(self._rows.ts, self._rows.value, self._codes)
 
     @property
     def _ts(self) -> Ints:
@@ -221,27 +213,34 @@ class Side:
         r, s, probing = r.where(good), s.where(good), probing.where(good)
         return Found(probing.at, Pairs(r.source_id, s.source_id))
 
-    def _remove(self, rows: Ints) -> None:
-        self._block[rows] = _GONE
+    def _remove(self, rows: Ints, blocks: Ints | None) -> None:
+        """Take rows out of the store; copies of them stay in blocks of these numbers."""
+        self._block[rows] = GONE if blocks is None else blocks
+        self._gone += len(rows) if blocks is None else 0
         self._count -= len(rows)
         if self._least is not None and (self._rows.ts[rows] <= self._least).any():
             self._least = None
 
     def _make_room(self, count: int) -> None:
         """Move the rows that are not gone to the front of larger arrays."""
-        held = self._block[: self._last] != _GONE
+        held = self._block[: self._last] != GONE
         kept = np.flatnonzero(held)
         size = _GROWTH * (len(kept) + count) + ROWS_MIN
-        self._rows = Tuples(
-            *(_copy_to_larger(column, kept, size) for column in self._rows.columns())
-        )
-        self._codes = _copy_to_larger(self._codes, kept, size)
+        self._rows = self._rows.map(lambda column: _copy_to_larger(column, kept, size))
         self._block = _copy_to_larger(self._block, kept, size)
         to = np.where(held, np.cumsum(held) - 1, -1)
         for index in self._indexes.values():
             index.renumber(to)
         self._begin = 0
         self._first, self._last = int(np.count_nonzero(held[: self._first])), len(kept)
+
+
+def _probing(query: Query, block: Tuples, stream: str) -> Ints:
+    """Return the positions of the tuples of a block that may belong to a pair."""
+    if not query.may_pair(block, stream):
+        return NONE.r_id
+    accepted = accepts(query.predicate, stream, block)
+    return np.arange(len(block)) if accepted is None else np.flatnonzero(accepted)
 
 
 def _concat_found(parts: list[Found]) -> Found:

@@ -10,7 +10,7 @@ Rules of this file:
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
@@ -19,8 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from model.vocabulary.join import S
+from model.vocabulary.join import STREAMS, S
 from spark_impl.join.control import end_epoch
+from spark_impl.join.inputs import types_of
 from spark_impl.join.matching import Counts
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
 from spark_impl.join.store import Commit
@@ -56,15 +57,16 @@ def check_slots(spark: SparkSession, workers: int) -> None:
 def run_epoch(spark: SparkSession, rows: DataFrame | None, plan: Plan) -> list[Summary]:
     """Run one epoch, of which nothing counts before it is committed; return the workers' reports.
 
-    ``rows`` have ``stream`` and :data:`COLUMNS`; ``None`` is a flush. Raise :class:`ChainProblem`
-    if the epoch fails.
+    ``rows`` have the columns of :func:`spark_impl.join.inputs.union_inputs`; ``None`` is a flush.
+    Raise :class:`ChainProblem` if the epoch fails.
     """
     host, bound_to = addresses_of(spark.sparkContext)
     workers = plan.config.workers
     check_slots(spark, workers)
     with Rendezvous(host, workers, bound_to=bound_to) as rendezvous:
         task = partial(run_task, plan=plan, place=rendezvous.place)
-        stage = _place_rows(spark, rows, workers).mapInArrow(
+        more = types_of({stream: plan.config.columns(stream) for stream in STREAMS})
+        stage = _place_rows(spark, rows, workers, more).mapInArrow(
             task, from_arrow_schema(SUMMARY), barrier=True
         )
         # Spark runs a failed barrier stage again only if its output is shuffled.
@@ -123,9 +125,14 @@ def _describe_failure(error: Exception, master: str, epoch: int) -> str:
     return f"{sentence} ({advice})"
 
 
-def _place_rows(spark: SparkSession, rows: DataFrame | None, workers: int) -> DataFrame:
-    """Return every row at the worker where its stream enters, and an empty row for every worker."""
-    kinds = {"worker": "int", "stream": "string", **COLUMNS}
+def _place_rows(
+    spark: SparkSession, rows: DataFrame | None, workers: int, more: Mapping[str, str]
+) -> DataFrame:
+    """Return every row at the worker where its stream enters, and an empty row for every worker.
+
+    ``more`` are the columns of the rows besides :data:`COLUMNS`, and their types.
+    """
+    kinds = {"worker": "int", "stream": "string", **COLUMNS, **more}
     seats = spark.range(workers).select(
         F.col("id").cast("int").alias("worker"),
         *(F.lit(None).cast(kind).alias(name) for name, kind in kinds.items() if name != "worker"),

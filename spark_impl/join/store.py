@@ -20,15 +20,17 @@ Rules of this file:
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import Decision, R, S
+from model.vocabulary.join import STREAMS, Decision, R, S
 from model.vocabulary.join_load import LoadState, Measured
+from model.vocabulary.join_predicates import Columns
 from model.vocabulary.settings import JsonObject, PlainData
+from spark_impl.join.columns import TYPES, name_of_column
 from spark_impl.join.control import Clocks, StreamClock
 from spark_impl.join.matching import SCHEMA, Counts
 from spark_impl.runtime import accounts, stores
@@ -60,7 +62,7 @@ KINDS = {
     STATE: pa.schema([("number", pa.int64()), ("content", pa.binary())]),
     accounts.ACCOUNT: accounts.COLUMNS,
 }
-"""Columns by kind."""
+"""Columns by kind, if tuples have none but the built-in ones."""
 
 
 class Load(NamedTuple):
@@ -136,8 +138,27 @@ class Commit(NamedTuple):
 class ChainStore(stores.TableStore):
     """The store of one chain."""
 
-    kinds = KINDS
+    more: Mapping[str, Columns] = field(default_factory=dict, kw_only=True)
+    """Columns of admitted tuples besides the built-in ones, by stream."""
     replaced = (STATE,)
+
+    @property
+    def kinds(self) -> Mapping[str, pa.Schema]:
+        """The columns of every kind of rows, without ``batch``."""
+        if not any(self.more.values()):
+            return KINDS
+        return KINDS | {
+            f"admitted-{stream}": pa.schema([*SCHEMA, *self.fields(stream)]) for stream in STREAMS
+        }
+
+    def fields(self, stream: str) -> list[pa.Field]:
+        """Return the columns of a stream besides the built-in ones, as they are in the table."""
+        columns = self.more.get(stream, ())
+        return [pa.field(name_of_column(stream, name), TYPES[kind]) for name, kind in columns]
+
+    def with_columns(self, config: JoinConfig) -> "ChainStore":
+        """Return the store of a chain with this configuration."""
+        return replace(self, more={stream: config.columns(stream) for stream in STREAMS})
 
     def commits(self, epoch: int | None = None) -> list[Commit]:
         """Return all commits, in the order of epochs, or that of an epoch."""
@@ -198,7 +219,7 @@ def open_store(where: Address, config: JoinConfig) -> ChainStore:
 
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another chain.
     """
-    store = ChainStore(locate(where))
+    store = ChainStore(locate(where)).with_columns(config)
     identity = {"version": VERSION, **{name: getattr(config, name) for name in FIXED}}
     stores.claim(store, identity, "chain")
     return store

@@ -12,6 +12,7 @@ from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
+from spark_impl.join.columns import with_more
 from spark_impl.join.store import STEPS, ChainStore, Commit, load_store
 from spark_impl.join.task import Options
 from spark_impl.join.transport import Links
@@ -77,7 +78,7 @@ def run_chain(
     options = Options(recording=True, links=links)
     chain = Chain(spark, config, folder, options=options)
     for epoch, events in enumerate(workload.batches()):
-        rows = rows_of(spark, events)
+        rows = rows_of(spark, events, config)
         if ("kill", epoch) in faults:
             doomed = _DoomedChain(spark, config, folder, options=options)
             with suppress(_Killed):
@@ -91,9 +92,13 @@ def run_chain(
     return read_trace(folder)
 
 
-def rows_of(spark: SparkSession, events: tuple[Event, ...]) -> DataFrame:
-    """Return arrivals as the rows of an epoch."""
+def rows_of(
+    spark: SparkSession, events: tuple[Event, ...], config: JoinConfig | None = None
+) -> DataFrame:
+    """Return arrivals as the rows of an epoch of a chain; without one they have no more columns."""
     rows = arrivals_table(events)
+    for stream in STREAMS if config is not None else ():
+        rows = with_more(rows, events, stream, config.columns(stream))
     streams = pa.array([event.stream for event in events], pa.string())
     return frame_of(spark, rows.append_column("stream", streams))
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from socket import socket
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from model.vocabulary.join import END_US, STREAMS, R, S
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.admission import Admitted, Arrivals, Rejections, check_times, count_reasons
 from spark_impl.join.checkpoint import WorkerState, adopt, decode_state, empty_state, encode_state
+from spark_impl.join.columns import check_integers, names_of
 from spark_impl.join.control import Clocks
 from spark_impl.join.driving import drive
 from spark_impl.join.lane import count_accepted
@@ -27,6 +29,7 @@ from spark_impl.join.matching import (
     Pairs,
     Ranks,
     Tuples,
+    schema_of,
     to_arrow,
     tuples_from_arrow,
 )
@@ -144,6 +147,7 @@ def run_task(
     worker = _make_worker(plan, number, steps, kept)
     attempt, connections = meet_neighbours(place, context)
     links = plan.options.links(number, plan.epoch, connections, plan.options.patience_s)
+    links.schemas = {each: schema_of(plan.config.columns(each)) for each in STREAMS}
     name = name_of(attempt, number)
     with closing(links):
         matches, busy_us = _find_pairs(worker, arrivals, links, plan, name)
@@ -154,7 +158,8 @@ def run_task(
         STATE: pa.table({"number": [number], "content": [encode_state(state)]}),
     }
     for stream, parts in kept.items():
-        tables[f"admitted-{stream}"] = pa.Table.from_batches([*map(to_arrow, parts)])
+        kind, rows = f"admitted-{stream}", pa.Table.from_batches([*map(to_arrow, parts)])
+        tables[kind] = rows.rename_columns(plan.store.kinds[kind].names)
     for kind, rows in tables.items():
         plan.store.write(kind, plan.epoch, rows, name)
     intakes = [each.intake or Admitted() for each in state]
@@ -289,16 +294,24 @@ def _read_arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arriva
     entering = {R: 0, S: plan.config.workers - 1}
     return {
         stream: sort_arrivals(
-            rows.filter(pc.equal(rows.column("stream"), stream)), plan.config.window_us
+            rows.filter(pc.equal(rows.column("stream"), stream)),
+            plan.config.window_us,
+            names_of(plan.config.columns(stream), stream),
         )
         for stream in STREAMS
         if entering[stream] == number
     }
 
 
-def sort_arrivals(rows: pa.Table, window_us: int) -> Arrivals:
-    """Return arrivals, with :data:`COLUMNS`, in order. Errors are those of :func:`check_times`."""
-    rows = rows.sort_by("seq")
+def sort_arrivals(
+    rows: pa.Table, window_us: int, more: Mapping[str, str] = MappingProxyType({})
+) -> Arrivals:
+    """Return arrivals, with :data:`COLUMNS`, in order.
+
+    ``more`` are the columns that their tuples have besides, and the names that they get. Raise
+    :class:`InputProblem` if a time or a value is out of range.
+    """
+    rows = rows.select([*COLUMNS, *more]).sort_by("seq")
     tuples = pa.table(
         {
             "rank": pa.array(np.zeros(rows.num_rows, np.int64)),
@@ -306,8 +319,11 @@ def sort_arrivals(rows: pa.Table, window_us: int) -> Arrivals:
             "ts": rows.column("event_time_us"),
             "value": pc.fill_null(rows.column("value"), math.nan),
             "key": rows.column("key"),
+            **{name: rows.column(column) for column, name in more.items()},
         }
     )
+    for name in more.values():
+        check_integers(name, tuples.column(name))
     arrivals = Arrivals(rows.column("seq").to_numpy().astype(np.int64), tuples_from_arrow(tuples))
     check_times(arrivals, window_us)
     return arrivals

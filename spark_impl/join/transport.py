@@ -23,6 +23,7 @@ from typing import NoReturn
 
 from model.vocabulary.settings import JsonObject
 from spark_impl.join.messages import (
+    BUILT_IN,
     BYE,
     FRAME_BYTES_MAX,
     GREETING_BYTES_MAX,
@@ -215,6 +216,8 @@ class Links:
     ) -> None:
         now = time.monotonic()
         self.number, self.epoch = number, epoch
+        self.schemas = BUILT_IN
+        """Columns of the tuples in blocks, by stream."""
         self._parting = False
         self._patience_s = patience_s
         self._selector = selectors.DefaultSelector()
@@ -310,7 +313,7 @@ class Links:
             if kind == BYE:
                 peer.gone = True
             elif kind != PING:
-                yield from decode_messages(kind, body)
+                yield from decode_messages(kind, body, self.schemas)
 
     def _lost(self, peer: _Peer, error: OSError | None) -> NoReturn:
         reason = error or "it was closed at the other end"

@@ -249,6 +249,16 @@ class TableWriter:
             self._table.alter.set_table_properties(noted, raise_if_not_exists=False)
         self.look()
 
+    def require_columns(self, columns: Iterable[pa.Field]) -> None:
+        """Add the columns that the table lacks; :class:`InputProblem` if it cannot be written."""
+        from deltalake import Schema
+
+        fresh = [each for each in columns if each.name not in self.view.columns]
+        if fresh:
+            with _working(self.root, "written"):
+                self._table.alter.add_columns(Schema.from_arrow(pa.schema(fresh)).fields)
+            self.look()
+
     def commit(
         self,
         batch: int,

@@ -58,9 +58,13 @@ traces:
   Windows are [start_us, start_us + size_us), and start_us is a multiple of slide_us. After a flush
   a final has all tuples of its window, late ones too (unless config.corrections is false); n is
   their number. A window without a tuple has no answer.
-  Queries of room join are pairs of a name and a predicate: ["equi", column], ["band", column, eps]
-  (values at most eps apart), ["apart", column, eps] (more than eps apart), ["ineq", column,
-  operator, column] (R's against S's), or ["and", predicate, ...].
+  Queries of room join are pairs of a name and a predicate: ["equi", column, other], ["band",
+  column, eps, other] (at most eps apart), ["apart", column, eps, other] (more than eps apart),
+  ["between", column, low, high, other] (low <= s.other - r.column <= high), ["ineq", column,
+  operator, other], ["where", stream, column, operator, constant], or ["and", predicate, ...].
+  Column is one of R. Other is one of S, and left out if it has the same name. r_columns and
+  s_columns are their names and kinds; the last field of an arrival has their values. A null meets
+  no predicate, nor does NaN.
 
 by room:
 """

@@ -135,6 +135,11 @@ def _event(position: int, event: Event) -> Event:
         raise _bad_arrival(position, "value", event.value, "a number")
     if not isinstance(event.stream, str):
         raise _bad_arrival(position, "stream", event.stream, "a text")
+    for value in event.more:
+        good = value is None or isinstance(value, str | bool | float)
+        if not good and not (type(value) is int and -(2**63) <= value < 2**63):
+            expected = "texts, numbers, true, false and null, with integers of 64 bits"
+            raise _bad_arrival(position, "more", event.more, expected)
     return event._replace(value=float(event.value))
 
 

@@ -3,7 +3,8 @@
 Rules of this file:
 
 1. A row without a readable time, key or identity is set aside, as Landing sets it aside. A row
-   without a readable value stays, with the value NaN; every query refuses it.
+   without a readable value stays, with the value NaN; every query refuses it. A row without a
+   readable cell of another column stays.
 2. A row counts once, with its first flaw.
 """
 
@@ -71,6 +72,8 @@ class SetAside:
     """Kinds of rows that are set aside."""
     lacking: tuple[Kind, ...] = ()
     """Kinds of rows that stay without a value."""
+    unread: tuple[Kind, ...] = ()
+    """Kinds of rows that stay without the value of a column that a condition names."""
 
     @property
     def count(self) -> int:
@@ -89,6 +92,10 @@ class SetAside:
             stay = "stays, refused by every query" if n == 1 else "stay, refused by every query"
             parts.append(f"{counted(n, 'row')} without a finite value {stay}: ")
             parts[-1] += _listing(self.lacking, self.unit)
+        if self.unread:
+            n = sum(kind.total for kind in self.unread)
+            parts.append(f"{counted(n, 'cell')} taken as missing: ")
+            parts[-1] += _listing(self.unread, self.unit)
         return f"{self.file}: {'; '.join(parts)}" if parts else ""
 
     def to_json(self) -> JsonObject:
@@ -100,6 +107,7 @@ class SetAside:
             "unit": self.unit,
             "reasons": [kind.to_json() for kind in self.gone],
             "without_value": [kind.to_json() for kind in self.lacking],
+            "unread": [kind.to_json() for kind in self.unread],
         }
 
 

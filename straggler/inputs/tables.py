@@ -8,12 +8,13 @@ Rules of this file:
 3. The identity of a row without a column of identities is its place among all rows of the file.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from model.vocabulary import Event
@@ -21,7 +22,7 @@ from model.vocabulary.durations import write_duration
 from model.vocabulary.settings import nearest
 from sim.kernel.distributions import AnyArray
 from spark_impl.runtime import cells
-from spark_impl.runtime.cell_arrays import Cells, shown
+from spark_impl.runtime.cell_arrays import MISSING, Cells, shown
 from spark_impl.runtime.cell_times import read_times
 from straggler.errors import UsageError
 from straggler.inputs.columns import DEFAULT_COLUMNS, MAX_FUTURE_US, Columns
@@ -31,6 +32,7 @@ from straggler.inputs.text_files import name_of
 
 EVENT_TIME, VALUE, KEY, ARRIVAL = "event_time", "value", "key", "arrival_time"
 """Default names of columns."""
+NO_CELLS: Mapping[str, Cells] = {}
 _SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'", ",": "','"}
 
 Ints = NDArray[np.int64]
@@ -57,18 +59,35 @@ class Recording(NamedTuple):
 def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     """Read a Parquet or CSV file in order of arrival.
 
-    Raise :class:`UsageError` for a file that cannot be read, one without a column that is needed,
-    and one without a row that can be used; if ``columns`` are strict, for any bad row.
+    Raise :class:`UsageError` for a file that cannot be read, and as :func:`read_rows`.
     """
-    form = Format(columns.separator, columns.encoding, columns.header)
-    frame = read_frame(path, form)
+    return read_rows(path, open_frame(path, columns), columns)
+
+
+def open_frame(path: Path, columns: Columns) -> Frame:
+    """Read a Parquet or CSV file, not yet as rows."""
+    return read_frame(path, Format(columns.separator, columns.encoding, columns.header))
+
+
+def read_rows(
+    path: Path, frame: Frame, columns: Columns, more: Mapping[str, Cells] = NO_CELLS
+) -> Recording:
+    """Return the rows of a file in order of arrival, with ``more`` columns by name in the file.
+
+    Raise :class:`UsageError` for a file without a column that is needed, and one without a row that
+    can be used; if ``columns`` are strict, for any bad row.
+    """
     reader = _Reader(frame, columns)
     event_us, arrival_us = reader.times()
     keys = reader.keys()
     ids, texts = reader.identities()
     values = reader.values()
+    others = [_texts(each.values) for each in more.values()]
+    for name, each in more.items():
+        reader.note_unread(name, each)
     if columns.id is not None:
-        reader.refuse_repeated(ids, texts, {"event time": event_us, "value": values, "key": keys})
+        parts: dict[str, AnyArray] = {"event time": event_us, "value": values, "key": keys}
+        reader.refuse_repeated(ids, texts, {**parts, **dict(zip(more, others, strict=True))})
     found = reader.set_aside()
     kept = reader.is_kept
     if not (kept & np.isfinite(values)).any():
@@ -80,14 +99,20 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     if arrival_us is None:
         arrival_us = event_us.copy()
         arrival_us[kept] = np.maximum.accumulate(event_us[kept])
-    parts = ids[kept], keys[kept], event_us[kept], values[kept], arrival_us[kept]
+    rows = ids[kept], keys[kept], event_us[kept], values[kept], arrival_us[kept]
     label = name_of(path)
     name = label if label != path.name else path.stem
-    return Recording(name, label, arrivals(*parts), (found,))
+    events = arrivals(*rows, [each[kept] for each in others])
+    return Recording(name, label, events, (found,))
 
 
 def arrivals(
-    ids: Ints, keys: Iterable[str], event_us: Ints, values: Iterable[float], arrival_us: Ints
+    ids: Ints,
+    keys: Iterable[str],
+    event_us: Ints,
+    values: Iterable[float],
+    arrival_us: Ints,
+    more: Sequence[NDArray[np.object_]] = (),
 ) -> tuple[Event, ...]:
     """Return events in a stable order of arrival, from parallel columns."""
     order = np.argsort(arrival_us, kind="stable")
@@ -99,7 +124,11 @@ def arrivals(
         arrival_us[order].tolist(),
     )
     rows = zip(*columns, strict=True)
-    return tuple(Event(seq, *row) for seq, row in enumerate(rows))
+    events = (Event(seq, *row) for seq, row in enumerate(rows))
+    if not more:
+        return tuple(events)
+    others = zip(*(each[order].tolist() for each in more), strict=True)
+    return tuple(event._replace(more=each) for event, each in zip(events, others, strict=True))
 
 
 def cuts_into(rows: int, batches: int) -> tuple[int, ...]:
@@ -132,13 +161,18 @@ class _Reader:
         """Flaws of rows that are set aside, one for each."""
         self.lacking: list[Flaw] = []
         """Flaws of rows that stay without a value."""
+        self.unread: list[Flaw] = []
+        """Flaws of cells that are missing in rows that stay."""
 
     def set_aside(self) -> SetAside:
         """Return the rows that cannot be used, or not as they are."""
         kept = set(self.frame.numbers[self.is_kept].tolist())
-        lacking = (flaw for flaw in self.lacking if flaw.number in kept)
+        lacking, unread = (
+            kinds_of(flaw for flaw in flaws if flaw.number in kept)
+            for flaws in (self.lacking, self.unread)
+        )
         rows = self.rows + len(self.frame.flaws)
-        found = kinds_of(self.gone), kinds_of(lacking)
+        found = kinds_of(self.gone), lacking, unread
         return SetAside(self.frame.file, rows, self.frame.unit, *found)
 
     # -------------------------------------------------------------------------------- columns
@@ -202,6 +236,12 @@ class _Reader:
         is_bad = ~np.isfinite(values) & ~is_refused
         self.lacking += self._flaws(self.value, column, is_bad, "is not finite")
         return values
+
+    def note_unread(self, name: str, found: Cells) -> None:
+        """Note the cells of a column that hold something that it has no value for."""
+        reasons = found.reason.fill_null(MISSING)
+        is_bad = np.asarray(pc.not_equal(reasons, MISSING))
+        self.unread += self._flaws(name, self.frame.column(name), is_bad, found.reason)
 
     def refuse_repeated(
         self, ids: Ints, texts: NDArray[np.object_], parts: Mapping[str, AnyArray]

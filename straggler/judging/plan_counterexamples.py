@@ -215,6 +215,7 @@ def _describe_rows(source: AnySource, epoch_us: int) -> Iterator[str]:
             at = write_duration(row.arrival_us - epoch_us)
             yield (
                 f"  Tuple {row.stream or ''}{identity} of key {row.key!r} and value {row.value!r},"
+                f"{f' with {row.more!r},' if row.more else ''}"
                 f" event time {row.event_time_us}, arrives at {at}."
             )
 

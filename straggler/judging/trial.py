@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.checking.shrink import smallest
-from model.vocabulary import System, Trace, Workload
+from model.vocabulary import Event, System, Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import kind_of
 from straggler.errors import counted
@@ -107,7 +107,8 @@ class Trial:
         tried = fails_in_process if self.name == SPARK else fails
         case = plans.smallest(given.case, tried) if tried(given.case) else given.case
         small = given._replace(case=case if fails(case) else given.case)
-        config = ", ".join(f"{name}={value}" for name, value in given.config.items() if value)
+        settings = self.room.settings(Workload(given.room, (), given.config))
+        config = ", ".join(f"{name}={value}" for name, value in settings.items() if value)
         lines = [f"It takes this cluster, with {config}:"]
         lines += [f"  {line}" for line in plans.describe(small.case)]
         broken = self.broken_cluster(small) or tuple(seen)
@@ -257,8 +258,17 @@ def _describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
         f"{head}:",
         *(
             f"  {event.seq}. tuple {event.stream}{event.source_id}, key {event.key!r}, event"
-            f" time {event.event_time_us} us, value {event.value!r} (batch {batch})"
+            f" time {event.event_time_us} us, value {event.value!r}{_columns(workload, event)}"
+            f" (batch {batch})"
             for batch, events in enumerate(workload.batches())
             for event in events
         ),
     ]
+
+
+def _columns(workload: Workload, event: Event) -> str:
+    """Return the names and values of the further columns of an arrival."""
+    columns = workload.config.get(f"{event.stream.lower()}_columns", ())
+    return "".join(
+        f", {name} {value!r}" for (name, _), value in zip(columns, event.more, strict=False)
+    )

@@ -76,6 +76,8 @@ DECLARED: Mapping[str, Mapping[str, str]] = {
         "credit": "> 0, or 4",
         "lateness_us": ">= 0, <= 9223372036854775807, or None",
         "idle_after_us": "> 0, or None",
+        "r_columns": "or ()",
+        "s_columns": "or ()",
         "epochs": "or ()",
         "decisions": "or ()",
     },

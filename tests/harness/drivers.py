@@ -94,6 +94,8 @@ def prepare(folder: Path, workload: Workload, place: Location | None = None) -> 
         (folder / "place").write_text(str(place), encoding="utf-8")
     for batch in workload.batches():
         rows = [{CASE: workload.name, **event._asdict()} for event in batch]
+        for row in rows:
+            del row["more"]
         append(place_of(folder) / "history", pa.Table.from_pylist(rows))
 
 

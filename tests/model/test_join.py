@@ -6,7 +6,8 @@ from model.join import run
 from model.join.control import (
     decision_at,
 )
-from model.join.oracle import admission, holds, matches
+from model.join.oracle import admission, matches
+from model.join.predicates import holds
 from model.join.state import Block, Copy, Lane, unacknowledged
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import (

@@ -167,7 +167,7 @@ class JoinOracle(Oracle):
         ]
         admitted = Recomputation({"config": JOIN, "arrivals": rows, "cuts": []})
         times_us = {
-            (stream, each.identity): each.event_time_us
+            (stream, each["source_id"]): each["event_time"]
             for stream, tuples in admitted.tuples.items()
             for each, _ in tuples
         }

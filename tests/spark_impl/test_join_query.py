@@ -31,8 +31,8 @@ from spark_impl.join import (
     stage,
 )
 from spark_impl.join.chain import Chain
+from spark_impl.join.given import check_reach
 from spark_impl.join.in_process import run_in_process
-from spark_impl.join.query import check_reach
 from spark_impl.join.store import load_store
 from spark_impl.join.system import rows_of
 from spark_impl.join.task import Options
@@ -173,7 +173,9 @@ def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
     """Spark may run a failed stage again without a task that ended just then."""
     place = stage._place_rows
     monkeypatch.setattr(
-        stage, "_place_rows", lambda spark, rows, workers: place(spark, rows, workers - 1)
+        stage,
+        "_place_rows",
+        lambda spark, rows, workers, more: place(spark, rows, workers - 1, more),
     )
     case = case_with(workers=3)
     chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")

@@ -14,6 +14,7 @@ from hypothesis import given
 from model.join.oracle import oracle_join
 from model.vocabulary.join import REASON_LATE, And, Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.join import Rejected as NoPair
+from model.vocabulary.join_conditions import parse_condition, write_condition
 from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
@@ -22,11 +23,10 @@ from straggler.options import Arguments
 from straggler.rooms import Case
 from straggler.rooms.grouping import inputs as grouping
 from straggler.rooms.join import inputs as join
-from straggler.rooms.join.queries import parse_condition, write_condition
 from straggler.rooms.join.room import ROOM as JOIN
 from straggler.rooms.script.inputs import examples
-from straggler.strategies.join import PREDICATES
 from tests.sim.disorder import measure
+from straggler.strategies.columns import predicates
 from tests.straggler.command import Straggler, assert_refused
 
 
@@ -232,7 +232,7 @@ def test_conditions_are_parsed_into_predicates(text: str, predicate: Predicate) 
     assert parse_condition(text) == predicate
 
 
-@given(predicate=PREDICATES)
+@given(predicate=predicates())
 def test_conditions_that_were_written_are_read_back(predicate: Predicate) -> None:
     read = parse_condition(write_condition(predicate))
     single = isinstance(predicate, And) and len(predicate.parts) == 1

@@ -41,6 +41,8 @@ FILES: dict[str, str | bytes] = {
     "bare.csv": "a,1,5\nb,2,6\n",
     "trades.csv": "when;name;paid\n1000;a;4\n",
     "keyless.csv": "event_time,value\n1,1\n",
+    "air.csv": "event_time,pm25,pm10,site,at,ok,seq\n"
+    "1,10.5,7,Dongsi,2016-03-01,true,1\n2,20,n.d.,Tiantan,2016-03-02,false,2\n3,30,9,Wanliu,,,3\n",
     "a.script": 'x = max("EWR.temp", 10, 10)\n',
     "l.script": 'x = avg("l", 4_000, 2_000)\n',
     "long.script": 'x = avg("l", 10_000, 1)\n',

@@ -5,10 +5,12 @@ Rules of this file:
 1. An input is two streams in one order of arrival. If a recording has no arrival times, delays are
    simulated, and the label says so.
 2. Values are recorded values; a missing one stays NaN, and its tuple is rejected.
+3. Of two files the columns that a condition names come along, as ``Event.more``.
 """
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,16 +18,20 @@ import numpy as np
 import pandas as pd
 
 from model.vocabulary import Event
-from model.vocabulary.join import R, S
+from model.vocabulary.join_predicates import Columns as JoinColumns
+from model.vocabulary.join_predicates import R, S
 from model.vocabulary.settings import nearest
 from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
 from sim.kernel.seeds import Seeds
 from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
+from straggler.inputs.frames import Frame
 from straggler.inputs.set_aside import SetAside
-from straggler.inputs.tables import Ints, arrivals, read_table
+from straggler.inputs.tables import Ints, Recording, arrivals, open_frame, read_rows
+from straggler.inputs.typed_columns import TypedColumns
 from straggler.options import STDIO
+from straggler.rooms.join.conditions import Conditions
 
 MINUTE_US = 60_000_000
 SIMULATED = "(delay simulated)"
@@ -70,14 +76,46 @@ def merged(name: str, label: str, r: Stream, s: Stream) -> TwoStreams:
     return TwoStreams(name, label, events)
 
 
-def from_files(r: Path, s: Path, columns: Columns) -> TwoStreams:
-    """Read two files; raise :class:`UsageError` as for a single one."""
+class File(NamedTuple):
+    """The file of a stream, opened."""
+
+    path: Path
+    frame: Frame
+    columns: Columns
+    typed: TypedColumns
+    """Its columns by the kind of their values."""
+
+
+def open_files(r: Path, s: Path, columns: Columns) -> dict[str, File]:
+    """Open the files of both streams; raise :class:`UsageError` for one that cannot be read."""
     if r == s == STDIO:
         raise UsageError("--r and --s are both standard input, which can be read once")
-    one, other = read_table(r, columns), read_table(s, columns.of_s())
+    found = {}
+    for stream, path, own in ((R, r, columns), (S, s, columns.of_s())):
+        frame = open_frame(path, own)
+        found[stream] = File(path, frame, own, TypedColumns(frame))
+    return found
+
+
+def from_files(files: Mapping[str, File], conditions: Conditions) -> TwoStreams:
+    """Return the streams of two files, with the columns that the conditions look at.
+
+    Raise :class:`UsageError` as for a single file.
+    """
+    one, other = (
+        _stream_of(files[stream], columns, conditions.need(stream, "value"))
+        for stream, columns in ((R, conditions.r_columns), (S, conditions.s_columns))
+    )
     label = f"{one.label}, {other.label}"
     streams = merged(label, label, one.events, other.events)
     return streams._replace(set_aside=one.set_aside + other.set_aside)
+
+
+def _stream_of(file: File, columns: JoinColumns, needs_values: bool) -> Recording:
+    typed = file.typed
+    more = {typed.column_name(name): typed.read(name, kind) for name, kind in columns}
+    wanted = replace(file.columns, needs_values=needs_values)
+    return read_rows(file.path, file.frame, wanted, more)
 
 
 def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> TwoStreams:

@@ -7,6 +7,7 @@ import numpy as np
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.durations import write_duration
 from model.vocabulary.join import R
+from model.vocabulary.join_predicates import check_values
 from model.vocabulary.settings import JsonObject, pick, read_settings
 from sim.clusters import ClusterSettings
 from sim.join import SETTINGS
@@ -51,7 +52,15 @@ def refuse_workload(workload: Workload) -> None:
                 f"event_time_us of arrival {event.seq} is {event.event_time_us};"
                 f" it must be within +-{TIME_US_MAX // 2}"
             )
+        _refuse_values(event, config)
     refuse_pairs(workload.arrivals, config, "window_us")
+
+
+def _refuse_values(event: Event, config: JoinConfig) -> None:
+    try:
+        check_values(config.columns(event.stream), f"arrival {event.seq}", event.more)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def refuse_chain(workers_name: str, workers: int, window: str, window_us: int) -> None:

@@ -1,7 +1,6 @@
 """Room ``join`` as the command line and the tests know it."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import straggler
 from model.checking import diff
@@ -17,7 +16,19 @@ from model.join.scopes import EVERYDAY, SCOPES, State, chart
 from model.join.state import Action
 from model.join.variants import VARIANTS, explore, scope_of
 from model.vocabulary import JoinConfig, Trace, Workload
-from model.vocabulary.join import ANSWERS, PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
+from model.vocabulary.join import (
+    ANSWERS,
+    PROTOCOL,
+    RESULTS,
+    STREAMS,
+    Forward,
+    Match,
+    R,
+    Receive,
+    Rejected,
+    S,
+)
+from model.vocabulary.join_conditions import write_condition
 from sim.join import ChainRun, from_settings
 from sim.join.room import UNRECORDED
 from straggler.errors import UsageError, counted
@@ -25,6 +36,7 @@ from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
 from straggler.rooms.join import inputs, limits, queries
+from straggler.rooms.join.conditions import Conditions, read_conditions
 from straggler.rooms.join.errata import ERRATA
 from straggler.wiring import (
     judge_guard,
@@ -48,27 +60,43 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     if args.r is not None:
         if args.input:
             raise UsageError(f"--input {args.input[0]!r} and --r are two ways to name an input")
-        needed = replace(columns, needs_values=queries.needs_values(args))
-        yield from _cases(args, inputs.from_files(args.r, args.s, needed), None)
+        files = inputs.open_files(args.r, args.s, columns)
+        texts = args.on or queries.OF_FILES.conditions
+        read = read_conditions(texts, {stream: file.typed for stream, file in files.items()})
+        yield _case(args, inputs.from_files(files, read), queries.OF_FILES, read)
         return
+    given = read_conditions(args.on, {}) if args.on else None
     for name in select_inputs(args, inputs.NAMED, inputs.why_missing):
         if isinstance(name, SkippedInput):
             yield name
         elif reason := inputs.why_missing(name):
             raise UsageError(reason)
         else:
-            yield from _cases(args, inputs.load(name, args.seed, columns), name)
+            streams = inputs.load(name, args.seed, columns)
+            defaults = queries.BY_INPUT[name]
+            read = given or read_conditions(defaults.conditions, {})
+            yield _case(args, streams, defaults, read)
 
 
-def _cases(args: Arguments, streams: inputs.TwoStreams, name: str | None) -> Iterator[Case]:
-    in_order = streams.in_order
-    for config in queries.queries(args, name, streams.events):
-        queries.refuse_keyless(config, streams.without_keys)
-        limits.refuse_pairs(streams.events, config, "--window")
-        title = queries.describe(config, args.lateness_us is not None)
-        yield make_case(
-            "join", streams, config, title, args, batches=queries.BATCHES, in_order=in_order
-        )
+def _case(
+    args: Arguments,
+    streams: inputs.TwoStreams,
+    defaults: queries.Defaults,
+    conditions: Conditions,
+) -> Case:
+    config = queries.query(args, defaults, conditions, streams.events)
+    queries.refuse_keyless(config, streams.without_keys)
+    limits.refuse_pairs(streams.events, config, "--window")
+    title = queries.describe(config, args.lateness_us is not None)
+    return make_case(
+        "join",
+        streams,
+        config,
+        title,
+        args,
+        batches=queries.BATCHES,
+        in_order=streams.in_order,
+    )
 
 
 def compare(
@@ -93,6 +121,26 @@ def _untimed(trace: Trace) -> Trace:
 def check(workload: Workload, trace: Trace, *, recording: Recording = COMPLETE) -> Judgement:
     """Judge the claims; in large recordings the pairs of a step are not counted again."""
     return judge(workload, trace, len(workload.arrivals) <= COUNTED_MAX, recording)
+
+
+def settings(workload: Workload) -> Mapping[str, object]:
+    """Return the settings of a chain, with columns and conditions as text."""
+    config = JoinConfig.from_json(workload.config)
+    kinds = config.kinds()
+    texts: list[str] = []
+    for name, predicate in config.queries:
+        text = write_condition(predicate, kinds[R], kinds[S])
+        texts.append(text if text == name else f"{name}: {text}")
+    columns = {
+        f"{stream.lower()}_columns": _bracketed(" ".join(each) for each in config.columns(stream))
+        for stream in STREAMS
+        if config.columns(stream)
+    }
+    return {**workload.config, "queries": _bracketed(texts), **columns}
+
+
+def _bracketed(texts: Iterable[str]) -> str:
+    return f"[{'; '.join(texts)}]"
 
 
 # --------------------------------------------------------------------------- figures and guards
@@ -250,6 +298,7 @@ ROOM = Room(
     summarise_agreement=summarise_agreement,
     guard=guard,
     remarks=remarks,
+    settings=settings,
     explorer=EXPLORER,
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=UNRECORDED,  # results are what is compared

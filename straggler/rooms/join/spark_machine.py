@@ -83,7 +83,7 @@ class SparkMachine:
 
     def admit(self, worker: int, stream: str, events: Sequence[Event]) -> Service:
         """Admit arrivals at the worker where a stream enters; later ones have larger numbers."""
-        arrivals = arrivals_of(events, stream, self._config.window_us)
+        arrivals = arrivals_of(events, stream, self._config)
         self._chain.workers[worker].admit(stream, arrivals, events[-1].seq + 1)
         return self._served(worker, len(events))
 

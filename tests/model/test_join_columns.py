@@ -1,0 +1,318 @@
+"""Columns of room ``join`` by hand: kinds, predicates about them, conditions as text, and files."""
+
+import re
+from math import inf, nan
+
+import pytest
+
+from model.checking.claims import Outcome
+from model.join.claims import judge
+from model.join.oracle import admission, matches
+from model.join.predicates import holds
+from model.join.state_claims import LOST
+from model.vocabulary import Event, JoinConfig, Trace, Workload
+from model.vocabulary.iso_times import parse_time_us, write_time
+from model.vocabulary.join import (
+    And,
+    Apart,
+    Band,
+    Between,
+    Equi,
+    Ineq,
+    Predicate,
+    R,
+    S,
+    Where,
+)
+from model.vocabulary.join_conditions import parse_condition, write_condition
+from model.vocabulary.join_predicates import predicate_from_json, predicate_to_json
+
+HOUR_US = 3_600_000_000
+MARCH_US = 1_393_632_000_000_000
+"""1 March 2014, midnight."""
+R_COLUMNS = (
+    ("pm25", "number"),
+    ("ad", "integer"),
+    ("at", "time"),
+    ("ok", "boolean"),
+    ("site", "text"),
+)
+S_COLUMNS = (
+    ("pm10", "number"),
+    ("clicked", "integer"),
+    ("at", "time"),
+    ("ok", "boolean"),
+    ("site", "text"),
+)
+CONFIG = JoinConfig(9, (("all", And()),), r_columns=R_COLUMNS, s_columns=S_COLUMNS)
+KINDS = CONFIG.kinds()
+BIG = (1 << 53) + 1
+"""An integer that float64 rounds."""
+
+# -------------------------------------------------------------------------------------- conditions
+
+CONDITIONS: tuple[tuple[str, Predicate], ...] = (
+    ("any", And()),
+    ("key", Equi("key")),
+    ("value within 2", Band("value", 2.0)),
+    ("value apart 0.1", Apart("value", 0.1)),
+    ("value <", Ineq("value", "<", "value")),
+    ("event_time within 5s", Band("event_time", 5_000_000)),
+    ("r.ad = s.clicked", Equi("ad", "clicked")),
+    ("r.pm25 within 2 of s.pm10", Band("pm25", 2.0, "pm10")),
+    ("r.pm25 apart 2e+300 of s.value", Apart("pm25", 2e300, "value")),
+    ("r.ad within 9007199254740993 of s.clicked", Band("ad", BIG, "clicked")),
+    ("r.pm25 <= s.pm10", Ineq("pm25", "<=", "pm10")),
+    ("0s <= s.at - r.at <= 1h", Between("at", 0, HOUR_US)),
+    ("s.at - r.at <= 1h", Between("at", None, HOUR_US)),
+    ("-1.5 <= s.pm10 - r.pm25", Between("pm25", -1.5, None, "pm10")),
+    ("r.pm25 > 100", Where(R, "pm25", ">", 100.0)),
+    ("r.ad != -3", Where(R, "ad", "!=", -3)),
+    ('s.site = "Dongsi \\"\\u0001é"', Where(S, "site", "=", 'Dongsi "\x01é')),
+    ("r.ok = true", Where(R, "ok", "=", True)),
+    ('s.at >= "2014-03-01T00:00:00Z"', Where(S, "at", ">=", MARCH_US)),
+    ("ok and r.site < s.site", And((Equi("ok"), Ineq("site", "<", "site")))),
+)
+"""Conditions as they are written, and what they are."""
+
+
+@pytest.mark.parametrize(("text", "predicate"), CONDITIONS)
+def test_a_condition_is_read_and_written(text: str, predicate: Predicate) -> None:
+    assert parse_condition(text, KINDS[R], KINDS[S]) == predicate
+    written = write_condition(predicate, KINDS[R], KINDS[S])
+    assert parse_condition(written, KINDS[R], KINDS[S]) == predicate
+    assert written == text.replace("r.site < s.site", "site <")
+    assert predicate_from_json(predicate_to_json(predicate)) == predicate
+
+
+@pytest.mark.parametrize(
+    ("text", "usual"),
+    [
+        ("s.clicked = r.ad", "r.ad = s.clicked"),
+        ("s.pm10 > r.pm25", "r.pm25 < s.pm10"),
+        ("s.pm10 within 2 of r.pm25", "r.pm25 within 2 of s.pm10"),
+        ("r.at - s.at <= 1h", "-1h <= s.at - r.at"),
+        ("-1<=r.ad-s.clicked<=4", "-4 <= s.clicked - r.ad <= 1"),
+        ("R.pm25  <  2", "r.pm25 < 2"),
+        ("r.ok = s.ok", "ok"),
+        ("s.site = 'a \\ \"b\"'", 's.site = "a \\\\ \\"b\\""'),
+        ('r.at > "2014-03-01 08:00+08:00"', 'r.at > "2014-03-01T00:00:00Z"'),
+    ],
+)
+def test_a_condition_may_be_written_in_other_ways(text: str, usual: str) -> None:
+    predicate = parse_condition(text, KINDS[R], KINDS[S])
+    assert write_condition(predicate, KINDS[R], KINDS[S]) == usual
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("r.pm01 = s.pm10", "query 'r.pm01 = s.pm10': R has no column 'pm01'; it has key, value,"),
+        ("keyy", "R has no column 'keyy'; it has key, value, event_time, pm25, ad"),
+        ("keyy", "; did you mean 'key'?"),
+        ("pm25 within 1", "S has no column 'pm25'"),
+        ("r.pm25 > s.clicked", "R's pm25 is a number and S's clicked is an integer"),
+        ("site within 2", "query 'site within 2': R's site is a text, which has no distance"),
+        ("ok <", "R's ok is a boolean, which has no order"),
+        ("r.ok <= true", "R's ok is a boolean, which has no order"),
+        ("at within 2", "'2' is not a duration"),
+        ("r.ad within 2.5 of s.clicked", "'2.5' in 'r.ad within 2.5 of s.clicked' is not an int"),
+        ("value within x", "'x' in 'value within x' is not a number"),
+        ("value within 1e999", "eps is inf"),
+        ("r.site = a", "'a' in 'r.site = a' is neither r.a nor s.a; a text stands in quotes"),
+        ("r.site = 3", "'3' in 'r.site = 3' is not a text in quotes"),
+        ('r.pm25 > "3"', "is not a plain number"),
+        ('r.at > "yesterday"', "'yesterday' is not a time"),
+        ("2h <= s.at - r.at <= 1h", "low is 7200000000; it must be at most 3600000000"),
+        ("r.ad = 9223372036854775808", "R's ad is an integer, which 9223372036854775808 is not"),
+        ("", "'' is not a condition: write key"),
+        ("pm25 > 100", "'pm25 > 100' is not a condition"),
+        ("r.pm25", "is not a condition"),
+        ("r.pm25 = r.pm25", "is not a condition"),
+        ("value within 2 of", "is not a condition"),
+        ("key and", "is not a condition"),
+        ("any and key", "is not a condition"),
+        ("s.pm10 - s.pm10 <= 1", "is not a condition"),
+        ('s.site = "a', "is not a text in quotes"),
+    ],
+)
+def test_another_text_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        parse_condition(text, KINDS[R], KINDS[S])
+
+
+@pytest.mark.parametrize(
+    ("text", "time_us"),
+    [
+        ("1970-01-01", 0),
+        ("2014-03-01T00:30", MARCH_US + HOUR_US // 2),
+        ("2016-02-29 23:59:59.5-00:30", 1_456_792_199_500_000),
+        ("+294247-01-10T04:00:54.775807Z", (1 << 63) - 1),
+        ("-290308-12-21T19:59:05.224193Z", -(1 << 63) + 1),
+    ],
+)
+def test_a_time_is_read_and_written(text: str, time_us: int) -> None:
+    assert parse_time_us(text) == time_us
+    assert parse_time_us(write_time(time_us)) == time_us
+
+
+@pytest.mark.parametrize("text", ["2015-02-29", "2014-13-01", "2014-03-01T24:00", "03/01/2014"])
+def test_a_time_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a time"):
+        parse_time_us(text)
+
+
+# ----------------------------------------------------------------------------------- what they say
+
+ROW = (1.0, 7, MARCH_US, True, "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "s", "expected"),
+    [
+        ("r.pm25 = s.pm10", {"pm10": 1}, True),
+        ("r.pm25 within 0.5 of s.pm10", {"pm10": 1.5}, True),
+        ("r.pm25 within 0.5 of s.pm10", {"pm10": 1.6}, False),
+        ("r.pm25 apart 0.5 of s.pm10", {"pm10": 1.6}, True),
+        ("r.pm25 apart 0.5 of s.pm10", {"pm10": inf}, True),
+        ("r.pm25 apart 0.5 of s.pm10", {"pm10": nan}, False),
+        ("r.pm25 apart 0.5 of s.pm10", {"pm10": None}, False),
+        ("r.pm25 != s.pm10", {"pm10": None}, False),
+        ("r.pm25 != s.pm10", {"pm10": nan}, False),
+        ("r.pm25 != s.pm10", {"pm10": inf}, True),
+        ("0 <= s.clicked - r.ad <= 2", {"clicked": 9}, True),
+        ("0 <= s.clicked - r.ad <= 2", {"clicked": 6}, False),
+        ("0 <= s.clicked - r.ad", {"clicked": 1 << 62}, True),
+        ("r.ad within 0 of s.clicked", {"clicked": 7}, True),
+        ("r.ad = s.clicked", {"clicked": None}, False),
+        ("s.at - r.at <= -1us", {"at": MARCH_US - 1}, True),
+        ("s.at - r.at <= -1us", {"at": MARCH_US}, False),
+        ("ok", {"ok": True}, True),
+        ("ok !=", {"ok": None}, False),
+        ("site <", {"site": "b"}, True),
+        ("site <", {"site": "A"}, False),
+        ('s.site = "b"', {"site": "b"}, True),
+        ('s.site != "b"', {"site": None}, False),
+        ("r.ok = false", {}, False),
+        ("r.pm25 > 0 and s.pm10 > 0", {"pm10": 0.0}, False),
+        ("any", {"pm10": nan}, True),
+    ],
+)
+def test_a_condition_holds(text: str, s: dict[str, float | str | None], expected: bool) -> None:
+    more = tuple(s.get(name, value) for (name, _), value in zip(S_COLUMNS, ROW, strict=True))
+    one, other = Event(0, 0, "a", 0, 0.0, 0, R, ROW), Event(1, 0, "a", 0, 0.0, 0, S, more)
+    predicate = parse_condition(text, KINDS[R], KINDS[S])
+    assert holds(predicate, one, other, R_COLUMNS, S_COLUMNS) is expected
+    config = JoinConfig(9, (("q", predicate),), r_columns=R_COLUMNS, s_columns=S_COLUMNS)
+    admitted = admission(Workload("join", (one, other), config.to_json()))
+    assert matches(config, admitted) == ({("q", 0, 0)} if expected else set())
+
+
+def test_differences_of_integers_are_exact_and_of_numbers_rounded_once() -> None:
+    columns = (("n", "integer"), ("x", "number"))
+    one = Event(0, 0, "a", 0, 0.0, 0, R, (-(1 << 62) - BIG, -1.0))
+    other = Event(1, 0, "a", 0, 0.0, 0, S, (1 << 62, 2.0**53))
+    for predicate, expected in (
+        (Between("n", (1 << 63) - 1, None), True),  # beyond 64 bits
+        (Band("n", (1 << 63) - 1), False),
+        (Band("x", 2.0**53), True),  # 2^53 + 1 is rounded to 2^53
+    ):
+        assert holds(predicate, one, other, columns, columns) is expected
+
+
+def test_equal_infinities_are_equal_but_have_no_distance() -> None:
+    columns = (("x", "number"),)
+    one, other = (Event(0, 0, "a", 0, 0.0, 0, each, (inf,)) for each in (R, S))
+    assert holds(Equi("x"), one, other, columns, columns)
+    for predicate in (Band("x", 1.0), Apart("x", 1.0), Between("x", None, 1.0)):
+        assert not holds(predicate, one, other, columns, columns)
+
+
+# ---------------------------------------------------------------------------- configurations, files
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"r_columns": [["pm25", "float"]]}, "the kind of 'pm25' in r_columns is 'float'"),
+        ({"s_columns": [["ts", "time"]]}, "a column of s_columns is 'ts'; it must be none of key"),
+        ({"r_columns": [["event_time_us", "time"]]}, "is 'event_time_us'; it must be none of key"),
+        ({"r_columns": [["any", "text"]]}, "is 'any'; it must be letters, digits and _"),
+        ({"r_columns": [["a b", "text"]]}, "is 'a b'; it must be letters, digits and _"),
+        ({"r_columns": [["a", "text"], ["a", "time"]]}, "is 'a'; it must be named once"),
+        ({"r_columns": [["a"]]}, "it must be pairs of a name and a kind"),
+        ({"r_columns": 3}, "it must be pairs of a name and a kind"),
+        ({"queries": [["pm", ["equi", "pm01"]]]}, "query 'pm': R has no column 'pm01'; it has key"),
+        ({"queries": [["q", ["band", "key", 1]]]}, "R's key is a text, which has no distance"),
+        ({"queries": [["q", ["ineq", "key", "<", "value"]]]}, "compares columns of one kind"),
+        ({"queries": [["q", ["band", "event_time", 1.0]]]}, "64 bits, in microseconds, which 1.0"),
+        ({"queries": [["q", ["band", "value", BIG]]]}, "is no number of float64"),
+        (
+            {"queries": [["q", ["where", "R", "value", "=", "x"]]]},
+            "R's value is a number, which 'x' is not",
+        ),
+        ({"queries": [["q", ["where", "R", "value", "=", BIG]]]}, "is no number of float64"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(given: dict[str, object], sentence: str) -> None:
+    data = {"window_us": 5, "queries": [["q", ["and"]]], **given}
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        JoinConfig.from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ((), "tuple 7 of R has 0 values for 5 columns: ()"),
+        (("x", *ROW[1:]), "pm25 of tuple 7 of R is 'x'; it must be a number, or nothing"),
+        ((1.0, -(1 << 63), *ROW[2:]), "ad of tuple 7 of R is -9223372036854775808; it must be an"),
+        ((1.0, 7.0, *ROW[2:]), "ad of tuple 7 of R is 7.0; it must be an integer, or nothing"),
+        ((*ROW[:3], 1, "a"), "ok of tuple 7 of R is 1; it must be a boolean, or nothing"),
+    ],
+)
+def test_a_tuple_with_other_values_is_refused(more: tuple[object, ...], sentence: str) -> None:
+    odd = Event(0, 7, "a", 0, 0.0, 0, R)._replace(more=more)
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        admission(Workload("join", (odd,), CONFIG.to_json()))
+
+
+def test_a_file_keeps_values_that_json_has_no_numbers_for() -> None:
+    columns = (("x", "number"), ("label", "text"))
+    config = JoinConfig(9, (("all", And()),), r_columns=columns)
+    more = ((nan, "NaN"), (-inf, "Infinity"), (None, None))
+    arrivals = tuple(Event(n, n, "a", 0, 0.0, 0, R, each) for n, each in enumerate(more))
+    data = Workload("join", arrivals, config.to_json()).to_json()
+    assert [row[7] for row in data["arrivals"]] == [
+        ["NaN", "NaN"],
+        ["-Infinity", "Infinity"],
+        [None, None],
+    ]
+    # Not a number does not equal itself.
+    assert repr(Workload.from_json(data).arrivals) == repr(arrivals)
+    assert JoinConfig.from_json(data["config"]) == config
+
+
+def test_a_stream_is_joined_with_itself() -> None:
+    columns = (("number", "integer"),)
+    kinds = {"number": "integer"}
+    rise = parse_condition(
+        "key and value apart 5 and value < and r.number < s.number", kinds, kinds
+    )
+    config = JoinConfig(600, (("rise", rise),), r_columns=columns, s_columns=columns)
+    readings = [("a", 0, 1.0), ("a", 0, 7.0), ("b", 1, 20.0), ("a", 2, 1.0), ("a", 3, 9.0)]
+    arrivals = tuple(
+        Event(2 * n + (stream == S), n, key, ts_us, value, 0, stream, (n,))
+        for n, (key, ts_us, value) in enumerate(readings)
+        for stream in (R, S)
+    )
+    found = matches(config, admission(Workload("join", arrivals, config.to_json())))
+    assert found == {("rise", 0, 1), ("rise", 0, 4), ("rise", 3, 4)}
+
+
+def test_a_lost_pair_is_told_with_its_columns() -> None:
+    config = JoinConfig(9, (("all", And()),), r_columns=(("x", "number"),))
+    one, other = Event(0, 0, "a", 0, 0.0, 0, R, (None,)), Event(1, 0, "b", 0, 0.0, 0, S)
+    workload = Workload("join", (one, other), config.to_json())
+    found = {each.claim: each for each in judge(workload, Trace("none", [])).verdicts}[LOST]
+    assert found.outcome is Outcome.BROKEN
+    assert "r #0 (at 0, key 'a', value 0, x None)" in found.sentence
