@@ -250,14 +250,11 @@ class TableWriter:
         self.look()
 
     def require_columns(self, columns: Iterable[pa.Field]) -> None:
-        """Give the table those columns that it lacks; the rows that it has have nothing there.
+        """Add the columns that the table lacks; :class:`InputProblem` if it cannot be written."""
+        from deltalake import Schema
 
-        Raise :class:`InputProblem` if it cannot be written.
-        """
         fresh = [each for each in columns if each.name not in self.view.columns]
         if fresh:
-            from deltalake import Schema
-
             with _working(self.root, "written"):
                 self._table.alter.add_columns(Schema.from_arrow(pa.schema(fresh)).fields)
             self.look()

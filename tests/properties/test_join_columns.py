@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, JoinConfig, Workload
@@ -242,6 +242,7 @@ def test_a_state_without_columns_is_the_one_of_before() -> None:
     assert saved.schema.names == names
 
 
+@settings(max_examples=50)
 @given(events_of(24), st.lists(predicates(), min_size=1, max_size=3), st.integers(1, 3))
 def test_a_chain_finds_every_pair(
     events: list[Event], parts: list[Predicate], workers: int
