@@ -35,6 +35,7 @@ from spark_impl.join.in_process import Network
 from straggler.rooms.join.load_curves import Course, courses
 from straggler.rooms.join.spark_machine import SparkMachine
 from straggler.strategies.clusters import REGIONS
+from straggler.strategies.columns import COLUMNED, count_columns
 from straggler.strategies.join import (
     Struck,
     TimedCase,
@@ -70,7 +71,7 @@ def tell(test: TestT) -> TestT:
     return test
 
 
-@promised(*put_to_the_test(CLAIMS), *MET, examples=60)
+@promised(*put_to_the_test(CLAIMS), *MET, *COLUMNED, examples=60)
 @tell
 @given(case=cases(), network=st.sampled_from(NETWORKS), seed=SEEDS, room=ROOM_FOR)
 def test_spark_s_workers_follow_the_protocol(
@@ -79,7 +80,9 @@ def test_spark_s_workers_follow_the_protocol(
     with patch.object(side, "ROWS_MIN", room):
         trace = run_in_process(case, network, seed)
     Agreement("join", reached).keeps_claims(case, trace)
-    assert not evidence_of(case, trace, counts_pairs=False).early
+    seen = evidence_of(case, trace, counts_pairs=False)
+    assert not seen.early
+    reached.add(count_columns(seen))
     Agreement("join", Reached()).keeps_claims(case, model_run(case))
     for turn in range(2):
         spoilt = spoil(trace, Random(seed + turn))
@@ -96,24 +99,20 @@ def spoil(trace: Trace, random: Random) -> Trace:
     return Trace(trace.producer, steps)
 
 
-def results(trace: Trace) -> Counter[tuple[str, int, int]]:
-    """Count the matches, without their epochs."""
-    return Counter(match[:3] for match in trace.of(Match))
-
-
 def run_is_right(timed: ChainRun, reached: Reached) -> None:
     """Assert that the claims hold on a timed run, and that the model has the same results."""
     Agreement("join", reached).keeps_claims(timed.workload, timed.trace)
     model = model_run(timed.workload.with_(flush=True))
     assert model.of(Rejected) == timed.trace.of(Rejected)
-    found, expected = results(timed.trace), results(model)
+    found, expected = (Counter(each[:3] for each in t.of(Match)) for t in (timed.trace, model))
     assert found <= expected
     assert found == expected or not timed.workload.flush
     reached.add({name: int(timed.summary.get(name, 0)) for name in FIGURES})
     reached.add(Counter([*_resized(timed), *(fault.kind for fault in timed.plan.faults)]))
     if "blocks" in timed.summary:
-        workers = range(timed.workload.config["workers"])
-        places = [timed.plan.cluster.worker(number).place for number in workers]
+        places = [
+            timed.plan.cluster.worker(n).place for n in range(timed.workload.config["workers"])
+        ]
         reached.add(Counter(f"tier {timed.plan.way(*each)}" for each in pairwise(places)))
 
 
@@ -200,9 +199,7 @@ CASES: Mapping[str, Callable[[LoadRules, LoadState, LoadState, Decision], bool]]
     "shares that are shed at or below tau1": lambda rules, _before, after, decision: (
         decision.share > 0 and after.smoothed <= rules.tau1
     ),
-    "smaller blocks": lambda rules, _before, _after, decision: (
-        decision.block_size < rules.block_size
-    ),
+    "smaller blocks": lambda rules, _before, _after, new: new.block_size < rules.block_size,
 }
 """Cases of a controller, by the state before a measurement and what follows from it."""
 

@@ -16,13 +16,14 @@ Rules of this file:
   s0, s1, ....
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from model.checking.explorer import Machine, Path
 from model.join import chain, live
+from model.join.predicates import holds
 from model.join.rules import FIFO, NUMBERED, Rules, Setup, Transition, initial
 from model.join.state import (
     CUT,
@@ -42,14 +43,15 @@ from model.join.state import (
     lanes,
     other,
 )
-from model.vocabulary.join import NO_WATERMARK_US, R, S
+from model.vocabulary import Event
+from model.vocabulary.join import NO_WATERMARK_US, Apart, Equi, R, S
 
 Table = Mapping[str, Transition]
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A small chain to explore: few tuples, few workers, one predicate that always holds."""
+    """A small chain to explore: few tuples, few workers, mostly a predicate that always holds."""
 
     name: str
     r_us: tuple[int, ...]
@@ -67,10 +69,13 @@ class Scope:
     ends: bool = False
     changes: int = 0
     table: Table | None = None
+    queries: Callable[[int, int], int] | None = None
+    """Number of queries whose predicates hold for a pair; without it, one query pairs all."""
 
     def is_result(self, pair: Pair) -> bool:
         """Return whether a pair is a result."""
-        return abs(self.r_us[pair[0]] - self.s_us[pair[1]]) <= self.window_us
+        is_near = abs(self.r_us[pair[0]] - self.s_us[pair[1]]) <= self.window_us
+        return is_near and (self.queries is None or self.queries(*pair) > 0)
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -149,6 +154,18 @@ def _same(n: int) -> tuple[int, ...]:
 
 _at_once = partial(Scope, window_us=2, lateness_us=0, credit=1)
 """Make a scope with watermarks that lie at the latest tuples."""
+_ending = partial(Scope, r_us=(0, 9), s_us=(1, 9), window_us=2, credit=1, ends=True)
+"""Make a scope whose streams end."""
+
+
+def _on_columns(r: int, s: int) -> int:
+    """Return how many of two queries, each on a column of its own, have a pair as a result."""
+    columns = (("pm25", "number"), ("site", "text"))
+    one = Event(r, r, "a", 0, 0.0, 0, R, ((5.0, "a"), (None, "b"))[r])
+    other_one = Event(s, s, "a", 0, 0.0, 0, S, ((9.0, "b"), (1.0, "a"))[s])
+    queries = (Apart("pm25", 3.0), Equi("site"))
+    return sum(holds(each, one, other_one, columns, columns) for each in queries)
+
 
 SCOPES: Mapping[str, Scope] = {
     scope.name: scope
@@ -159,23 +176,12 @@ SCOPES: Mapping[str, Scope] = {
         Scope("unordered", _same(3), _same(3), network=UNORDERED),
         Scope("repeating", _same(2), _same(2), network=REPEATING),
         Scope("cut", _same(2), _same(2), network=CUT),
+        Scope("columns", _same(2), _same(2), network=UNORDERED, queries=_on_columns),
         _at_once("drop", (0, 3, 9), (1, 9)),
         _at_once("drop-unordered", (0, 3, 9), (1, 9), network=UNORDERED),
-        Scope("flush", (0, 9), (1, 9), window_us=2, credit=1, empty_blocks=True, ends=True),
-        Scope(
-            "balanced", (0, 9), (1, 9), window_us=2, lateness_us=0, credit=1, free=False, ends=True
-        ),
-        Scope(
-            "balanced-unordered",
-            (0, 9),
-            (1, 9),
-            window_us=2,
-            lateness_us=0,
-            credit=1,
-            network=UNORDERED,
-            free=False,
-            ends=True,
-        ),
+        _ending("flush", empty_blocks=True),
+        _ending("balanced", lateness_us=0, free=False),
+        _ending("balanced-unordered", lateness_us=0, free=False, network=UNORDERED),
         Scope("balanced-three", _same(2), _same(2), workers=3, credit=1, free=False, ends=True),
         Scope("elastic", _same(2), _same(2), rules=FIFO, changes=1),
         Scope(
@@ -205,34 +211,16 @@ SCOPES: Mapping[str, Scope] = {
         Scope("numbered-large", _same(4), _same(4)),
         Scope("three-numbered", _same(2), _same(2), workers=3),
         Scope("four", _same(2), _same(2), rules=FIFO, workers=4, credit=1),
-        Scope(
-            "flush-unordered",
-            (0, 9),
-            (1, 9),
-            window_us=2,
-            credit=1,
-            network=UNORDERED,
-            empty_blocks=True,
-            ends=True,
-        ),
+        _ending("flush-unordered", empty_blocks=True, network=UNORDERED),
         Scope("cut-large", _same(3), _same(3), network=CUT),
         Scope("elastic-large", _same(2), _same(2), rules=FIFO, changes=2),
-        Scope(
-            "balanced-large",
-            (0, 9),
-            (1, 9),
-            workers=3,
-            window_us=2,
-            lateness_us=0,
-            credit=1,
-            free=False,
-            ends=True,
-        ),
+        _ending("balanced-large", lateness_us=0, free=False, workers=3),
     )
 }
 EVERYDAY = (
     "adding",
     "cut",
+    "columns",
     "removing",
     "silent",
     "fifo",

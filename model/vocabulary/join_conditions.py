@@ -57,7 +57,7 @@ GRAMMAR = (
 )
 _TOKEN = re.compile(
     r"""\s*(?:
-    (?P<quoted>"(?:[^"\\]|\\.)*")
+    (?P<quoted>"(?:[^"\\]|\\.)*"|'[^']*')
     |(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?P<unit>[^\W\d]*)
     |(?P<name>[^\W\d]\w*)
     |(?P<sign><=|>=|!=|[<>=.-])
@@ -140,7 +140,14 @@ class _Parser:
             return Band(column, eps, other) if relation == NEAR else Apart(column, eps, other)
         op = self.operator(SELECTIONS)
         if self.next.kind == "name" and self.next.text not in ("true", "false"):
-            column, other, is_mirrored = self.in_order(left, self.reference())
+            right = self.reference()
+            if not right.stream:
+                msg = (
+                    f"{right.column!r} in {self.text!r} is neither r.{right.column} nor"
+                    f" s.{right.column}; a text stands in quotes"
+                )
+                raise ValueError(msg)
+            column, other, is_mirrored = self.in_order(left, right)
             op = _MIRRORED[op] if is_mirrored else op
             return Equi(column, other) if op == "=" else Ineq(column, op, other)
         return Where(left.stream, left.column, op, self.constant(left))
@@ -216,7 +223,8 @@ class _Parser:
         kind, token = self.kind_of(*column), self.token()
         if token.kind == "quoted" and kind in (TEXT, TIME):
             try:
-                content: str = json.loads(token.text)
+                is_plain = token.text.startswith("'")
+                content: str = token.text[1:-1] if is_plain else json.loads(token.text)
             except ValueError:
                 self.refuse()
             return content if kind == TEXT else parse_time_us(content)

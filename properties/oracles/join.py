@@ -7,17 +7,18 @@ Rules of this file:
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import product
 from math import inf, isfinite
 from typing import Any
 
 from properties.oracles.hashing import GOLDEN, MASK, mix
-from properties.oracles.windows import Delivery, matches
+from properties.oracles.windows import matches
 
 SHED = "shed, because utilisation was too high"
 LATE = "event time lies below the watermark of the stream"
 NOT_FINITE = "value is not a finite number"
 Row = Sequence[Any]
-"""An arrival: seq, identity, key, event time, value, arrival time, stream."""
+"""An arrival: seq, identity, key, event time, value, arrival time, stream, values of columns."""
 
 
 def split_mix(number: int) -> float:
@@ -37,7 +38,8 @@ class Recomputation:
         self.came_us: dict[str, float] = {"R": -inf, "S": -inf}
         self.mark_us: dict[str, float] = {}
         self.known: set[tuple[str, int]] = set()
-        self.tuples: dict[str, list[tuple[Delivery, int]]] = {"R": [], "S": []}
+        self.columns = {each: config.get(f"{each.lower()}_columns", ()) for each in "RS"}
+        self.tuples: dict[str, list[tuple[dict[str, Any], int]]] = {"R": [], "S": []}
         self.rejected: list[tuple[str, int, int, str]] = []
         for epoch, batch in enumerate(batches_of(workload)):
             self.raise_floors()
@@ -47,8 +49,7 @@ class Recomputation:
 
     def share(self, epoch: int) -> float:
         """Return the share of arrivals that an epoch sheds."""
-        decided = [share for first, _, _, share in self.decisions if first <= epoch]
-        return decided[-1] if decided else 0.0
+        return [0.0, *(share for first, _, _, share in self.decisions if first <= epoch)][-1]
 
     def raise_floors(self) -> None:
         """Raise the watermark of each idle stream, which the other stream has left behind."""
@@ -67,7 +68,7 @@ class Recomputation:
 
     def take(self, epoch: int, row: Row) -> bool:
         """Shed, reject or admit an arrival; return whether it is a sign of life."""
-        seq, identity, key, event_us, value, _, stream = row
+        seq, identity, key, event_us, value, _, stream, *more = row
         number = float(value)  # texts stand for values that are not finite
         reason = ""
         if split_mix(2 * seq + (stream == "S")) < self.share(epoch):
@@ -82,14 +83,17 @@ class Recomputation:
             self.known.add((stream, identity))
             self.came_us[stream] = max(self.came_us[stream], event_us)
             self.move_watermark(stream, event_us)
-            self.tuples[stream].append((Delivery(identity, key, event_us, number), epoch))
+            found = {"source_id": identity, "key": key, "event_time": event_us, "value": number}
+            for (name, kind), cell in zip(self.columns[stream], *more, strict=True):
+                number = float(cell) if kind == "number" and cell is not None else cell
+                found[name] = None if number != number else number  # NaN is missing, too
+            self.tuples[stream].append((found, epoch))
         return reason not in (SHED, NOT_FINITE)
 
     def move_watermark(self, stream: str, event_us: float) -> None:
         """Let the watermark of a stream follow an event time."""
         if self.lateness_us is not None:
-            at_us = event_us - self.lateness_us
-            self.watermark_us[stream] = max(self.watermark_us[stream], at_us)
+            self.watermark_us[stream] = max(self.watermark_us[stream], event_us - self.lateness_us)
 
     def _pairs(self, config: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
         spans = {name: (first, last) for name, first, last in config["epochs"]}
@@ -100,11 +104,10 @@ class Recomputation:
                 [each for each, epoch in self.tuples[stream] if first <= epoch <= end]
                 for stream in "RS"
             )
-            for one in r:
-                for other in s:
-                    distance_us = abs(one.event_time_us - other.event_time_us)
-                    if distance_us <= config["window_us"] and matches(predicate, one, other):
-                        yield name, one.identity, other.identity
+            for one, other in product(r, s):
+                distance_us = abs(one["event_time"] - other["event_time"])
+                if distance_us <= config["window_us"] and matches(predicate, one, other):
+                    yield name, one["source_id"], other["source_id"]
 
 
 def batches_of(workload: Mapping[str, Any]) -> list[list[Row]]:

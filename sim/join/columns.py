@@ -164,10 +164,10 @@ def _lies_within(
     # Modulo 2^64, which no distance reaches.
     distance = np.maximum(left, right).view(np.uint64) - np.minimum(left, right).view(np.uint64)
     if low is not None:
-        bound = np.uint64(abs(int(low)))
-        good &= is_ahead & (distance >= bound) if low > 0 else is_ahead | (distance <= bound)
+        least = np.uint64(abs(int(low)))
+        good &= is_ahead & (distance >= least) if low > 0 else is_ahead | (distance <= least)
     if high is not None:
-        bound = np.uint64(abs(int(high)))
-        behind = ~is_ahead & (distance >= bound)
-        good &= behind if high < 0 else ~is_ahead | (distance <= bound)
+        most = np.uint64(abs(int(high)))
+        is_behind = ~is_ahead & (distance >= most)
+        good &= is_behind if high < 0 else ~is_ahead | (distance <= most)
     return good

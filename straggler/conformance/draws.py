@@ -12,6 +12,16 @@ from typing import Any
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Workload, task_of
+from model.vocabulary.join import (
+    OPERATORS,
+    And,
+    Apart,
+    Band,
+    Equi,
+    Ineq,
+    Predicate,
+)
+from model.vocabulary.join_predicates import predicate_to_json
 from model.vocabulary.settings import JsonObject, nearest
 from sim.kernel.log import simulate_arrivals
 from straggler.conformance.engines import Asked
@@ -135,13 +145,32 @@ def _rounded(events: list[Event]) -> Iterator[Event]:
         yield event._replace(seq=seq, event_time_us=at_us)
 
 
+UNKNOWN = ("idle_after_us", "r_columns", "s_columns")
+_DISTANCES = st.sampled_from([0.0, 1.0, 4.0])
+_COLUMNS = st.sampled_from(["key", "value"])
+_SINGLE: st.SearchStrategy[Predicate] = st.one_of(
+    st.builds(Equi, _COLUMNS),
+    st.builds(Band, st.just("value"), _DISTANCES),
+    st.builds(Apart, st.just("value"), _DISTANCES),
+    st.builds(
+        lambda column, op: Ineq(column, op, column), _COLUMNS, st.sampled_from(list(OPERATORS))
+    ),
+)
+PREDICATES: st.SearchStrategy[Predicate] = st.one_of(
+    _SINGLE, st.lists(_SINGLE, max_size=2).map(lambda parts: And(tuple(parts)))
+)
+
+
 @st.composite
 def _pairs(draw: st.DrawFn, settings: Values, asked: Asked) -> Workload:
     drawn = draw(chains.cases(decided=False))
-    # Engines of others do not know streams that fall silent.
-    known = {name: value for name, value in drawn.config.items() if name != "idle_after_us"}
-    config = draw(_chosen(settings, known))
-    return drawn.with_(config=JoinConfig.from_json(config).to_json())
+    names = [name for name, _ in drawn.config["queries"]]
+    named = [[name, predicate_to_json(draw(PREDICATES))] for name in names]
+    # Engines of others do not know streams that fall silent, and adapters no further columns.
+    known = {name: value for name, value in drawn.config.items() if name not in UNKNOWN}
+    config = draw(_chosen(settings, {**known, "queries": named}))
+    arrivals = tuple(event._replace(more=()) for event in drawn.arrivals)
+    return drawn.with_(arrivals=arrivals, config=JoinConfig.from_json(config).to_json())
 
 
 @st.composite

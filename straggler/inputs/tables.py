@@ -86,7 +86,7 @@ def read_rows(
     for name, each in more.items():
         reader.note_unread(name, each)
     if columns.id is not None:
-        parts = {"event time": event_us, "value": values, "key": keys}
+        parts: dict[str, AnyArray] = {"event time": event_us, "value": values, "key": keys}
         reader.refuse_repeated(ids, texts, {**parts, **dict(zip(more, others, strict=True))})
     found = reader.set_aside()
     kept = reader.is_kept

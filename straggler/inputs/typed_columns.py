@@ -105,7 +105,8 @@ class TypedColumns(Mapping[str, str]):
             if 0 < 2 * len(bad) < len(texts) - texts.null_count:
                 line, text = int(self._frame.numbers[bad[0]]), texts[bad[0]].as_py()
                 reason = reasons[bad[0]].as_py()
-                return f"line {line:,} of {self.file} has {text!r}, which {reason}"
+                where = f"line {line:,} of {self.file} has {text!r}, which {reason}"
+                return f"{name} is text because {where}"
         return ""
 
     def _kind(self, name: str) -> str:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, JoinConfig, Workload
-from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.join_load import Limits
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.faults import Congest, Fail, Fault, Lose, Pause, Replay, Slow
@@ -27,6 +26,7 @@ from sim.kernel.source import IDS_PER_SOURCE
 from straggler.rooms.join.load_curves import decisions
 from straggler.strategies import clusters
 from straggler.strategies.clusters import Shape
+from straggler.strategies.columns import R_COLUMNS, S_COLUMNS, predicates, with_values
 from straggler.strategies.networks import SEEDS, plans, sources, upto
 from straggler.strategies.streams import cuts
 
@@ -34,20 +34,6 @@ UNIT_US = 1_000
 SCALE_US = 8 * UNIT_US
 """Scale of all delays (us)."""
 
-DISTANCES = st.sampled_from([0.0, 1.0, 4.0])
-BANDS = st.builds(Band, st.just("value"), DISTANCES)
-APART = st.builds(Apart, st.just("value"), DISTANCES)
-INEQUALITIES = st.builds(
-    lambda column, op: Ineq(column, op, column),
-    st.sampled_from(["key", "value"]),
-    st.sampled_from(["<", "<=", ">", ">=", "!="]),
-)
-SINGLE: st.SearchStrategy[Predicate] = st.one_of(
-    st.builds(Equi, st.sampled_from(["key", "value"])), BANDS, APART, INEQUALITIES
-)
-PREDICATES: st.SearchStrategy[Predicate] = st.one_of(
-    SINGLE, st.lists(SINGLE, max_size=2).map(lambda parts: And(tuple(parts)))
-)
 IDLE_US = st.sampled_from([None, UNIT_US, UNIT_US, SCALE_US // 2, 4 * SCALE_US])
 """Distances that a stream may advance while the other one is silent (us)."""
 
@@ -60,22 +46,25 @@ def ranges(draw: st.DrawFn, query: str) -> tuple[str, int, int | None]:
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> JoinConfig:
+def configs(draw: st.DrawFn, *, columned: bool = False) -> JoinConfig:
     """Draw chains of every shape: also a single worker, and blocks larger than both streams.
 
-    Some queries pair only tuples of some epochs.
+    Some queries pair only tuples of some epochs. ``columned``: the streams have columns.
     """
-    predicates = draw(st.lists(PREDICATES, min_size=1, max_size=3))
-    names = tuple(f"q{number}" for number in range(len(predicates)))
+    columns = (R_COLUMNS, S_COLUMNS) if columned else ((), ())
+    found = draw(st.lists(predicates(*columns), min_size=1, max_size=3))
+    names = tuple(f"q{number}" for number in range(len(found)))
     some = [name for name in names if draw(st.booleans())]
     return JoinConfig(
         window_us=draw(st.sampled_from([0, 1, 2, 8, 64])) * UNIT_US,
-        queries=tuple(zip(names, predicates, strict=True)),
+        queries=tuple(zip(names, found, strict=True)),
         workers=draw(st.integers(1, 4)),
         block_size=draw(st.sampled_from([1, 2, 5, 1_000])),
         credit=draw(st.integers(1, 3)),
         lateness_us=draw(st.sampled_from([None, None, 0, SCALE_US, 16 * SCALE_US])),
         epochs=tuple(draw(ranges(name)) for name in some),
+        r_columns=columns[0],
+        s_columns=columns[1],
     )
 
 
@@ -103,7 +92,8 @@ def cases(draw: st.DrawFn, *, decided: bool = True) -> Workload:
 
     ``decided``: some of the chains take decisions between epochs.
     """
-    events, config = draw(arrivals()), draw(configs())
+    events, config = draw(arrivals()), draw(configs(columned=draw(st.booleans())))
+    events = with_values(events, config, draw(SEEDS))
     workload = Workload(
         "join",
         events,

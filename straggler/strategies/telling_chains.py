@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from model.vocabulary import Event, JoinConfig, Workload
-from model.vocabulary.join import And, Decision, Equi
+from model.vocabulary.join import And, Apart, Band, Between, Decision, Equi, Ineq, S, Where
+from straggler.strategies.columns import R_COLUMNS, S_COLUMNS, with_values
 
 UNIT_US = 1_000
 Sent = tuple[str, int]
@@ -29,6 +30,21 @@ def _value(seq: int) -> float:
 def _both(first: int, last: int) -> list[Sent]:
     return [("RS"[time % 2], time) for time in range(first, last)]
 
+
+def _with_columns(case: Workload) -> Workload:
+    config = JoinConfig.from_json(case.config)
+    return case.with_(arrivals=with_values(case.arrivals, config, seed=0))
+
+
+CONDITIONS = (
+    Equi("site"),
+    Band("pm25", 1.0, "pm10"),
+    Apart("pm25", 1.0, "pm10"),
+    Between("at", 0, 8 * UNIT_US),
+    Ineq("ad", "<", "clicked"),
+    Where(S, "ok", "=", True),
+)
+"""One condition of each sort on columns."""
 
 TELLING: Mapping[str, Workload] = {
     "workers come and go, some arrivals are shed, and some are late": _case(
@@ -66,6 +82,21 @@ TELLING: Mapping[str, Workload] = {
         [("R", time) for time in range(24, 36)],
         [*[("S", time) for time in (13, 15, 17)], *_both(36, 44)],
         _both(44, 50),
+    ),
+    "queries on columns, whose values may be missing": _with_columns(
+        _case(
+            JoinConfig(
+                8 * UNIT_US,
+                tuple((type(each).__name__, each) for each in CONDITIONS),
+                workers=2,
+                block_size=2,
+                lateness_us=2 * UNIT_US,
+                r_columns=R_COLUMNS,
+                s_columns=S_COLUMNS,
+            ),
+            _both(0, 20),
+            _both(20, 40),
+        )
     ),
 }
 """Cases by what happens in them."""

@@ -92,6 +92,7 @@ def test_a_condition_is_read_and_written(text: str, predicate: Predicate) -> Non
         ("-1<=r.ad-s.clicked<=4", "-4 <= s.clicked - r.ad <= 1"),
         ("R.pm25  <  2", "r.pm25 < 2"),
         ("r.ok = s.ok", "ok"),
+        ("s.site = 'a \\ \"b\"'", 's.site = "a \\\\ \\"b\\""'),
         ('r.at > "2014-03-01 08:00+08:00"', 'r.at > "2014-03-01T00:00:00Z"'),
     ],
 )
@@ -115,6 +116,7 @@ def test_a_condition_may_be_written_in_other_ways(text: str, usual: str) -> None
         ("r.ad within 2.5 of s.clicked", "'2.5' in 'r.ad within 2.5 of s.clicked' is not an int"),
         ("value within x", "'x' in 'value within x' is not a number"),
         ("value within 1e999", "eps is inf"),
+        ("r.site = a", "'a' in 'r.site = a' is neither r.a nor s.a; a text stands in quotes"),
         ("r.site = 3", "'3' in 'r.site = 3' is not a text in quotes"),
         ('r.pm25 > "3"', "is not a plain number"),
         ('r.at > "yesterday"', "'yesterday' is not a time"),
@@ -284,3 +286,20 @@ def test_a_file_keeps_values_that_json_has_no_numbers_for() -> None:
     # Not a number does not equal itself.
     assert repr(Workload.from_json(data).arrivals) == repr(arrivals)
     assert JoinConfig.from_json(data["config"]) == config
+
+
+def test_a_stream_is_joined_with_itself() -> None:
+    columns = (("number", "integer"),)
+    kinds = {"number": "integer"}
+    rise = parse_condition(
+        "key and value apart 5 and value < and r.number < s.number", kinds, kinds
+    )
+    config = JoinConfig(600, (("rise", rise),), r_columns=columns, s_columns=columns)
+    readings = [("a", 0, 1.0), ("a", 0, 7.0), ("b", 1, 20.0), ("a", 2, 1.0), ("a", 3, 9.0)]
+    arrivals = tuple(
+        Event(2 * n + (stream == S), n, key, ts_us, value, 0, stream, (n,))
+        for n, (key, ts_us, value) in enumerate(readings)
+        for stream in (R, S)
+    )
+    found = matches(config, admission(Workload("join", arrivals, config.to_json())))
+    assert found == {("rise", 0, 1), ("rise", 0, 4), ("rise", 3, 4)}

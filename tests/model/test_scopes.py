@@ -31,6 +31,7 @@ EVERYDAY: dict[str, dict[str, tuple[int, int]]] = {
     "slack": {"conformal": (1_568, 2_631)},
     "watermark": {"small": (3_839, 6_151)},
     "join": {
+        "columns": (1_227, 3_208),
         "fifo": (4_256, 11_738),
         "numbered": (5_545, 14_078),
         "balanced": (7_817, 26_646),

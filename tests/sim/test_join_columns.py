@@ -106,10 +106,11 @@ def parts(draw: st.DrawFn, kind: str) -> Predicate:
         return Where(stream, "a" if stream == "R" else "b", draw(st.sampled_from(known)), constant)
     eps = st.sampled_from(DISTANCES[kind])
     if draw(st.booleans()):
-        return draw(st.sampled_from([Band, Apart]))("a", draw(eps), "b")
+        far = draw(eps)
+        return Band("a", far, "b") if draw(st.booleans()) else Apart("a", far, "b")
     low, high = sorted(draw(st.tuples(eps, eps.map(operator.neg))))
-    bounds = draw(st.sampled_from([(low, high), (low, None), (None, high)]))
-    return Between("a", *bounds, "b")
+    least, most = draw(st.sampled_from([(low, high), (low, None), (None, high)]))
+    return Between("a", least, most, "b")
 
 
 @st.composite

@@ -26,7 +26,7 @@ from straggler.rooms.grouping import inputs as grouping
 from straggler.rooms.join import inputs as join
 from straggler.rooms.join.room import ROOM as JOIN
 from straggler.rooms.script.inputs import examples
-from straggler.strategies.join import PREDICATES
+from straggler.strategies.columns import predicates
 from tests.straggler.command import Straggler, assert_refused
 
 
@@ -233,7 +233,7 @@ def test_conditions_are_parsed_into_predicates(text: str, predicate: Predicate) 
     assert parse_condition(text) == predicate
 
 
-@given(predicate=PREDICATES)
+@given(predicate=predicates())
 def test_conditions_that_were_written_are_read_back(predicate: Predicate) -> None:
     read = parse_condition(write_condition(predicate))
     single = isinstance(predicate, And) and len(predicate.parts) == 1

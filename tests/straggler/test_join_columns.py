@@ -133,7 +133,7 @@ def test_columns_are_read_in_the_order_in_which_conditions_name_them(
 ) -> None:
     (tmp_path / "r.csv").write_text("event_time,PM2.5,2nd,site\n1,10,a,b\n", encoding="utf-8")
     (tmp_path / "s.csv").write_text("event_time,pm25,site\n1,11,b\n", encoding="utf-8")
-    found = workload(straggler, 'r.site = s.site and r._2nd = "a"', "r.PM2_5 apart 2 of s.pm25")
+    found = workload(straggler, "r.site = s.site and r._2nd = 'a'", "r.PM2_5 apart 2 of s.pm25")
     assert found["config"]["r_columns"] == [
         ["site", "text"],
         ["_2nd", "text"],

@@ -109,7 +109,9 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _without_quoted(text: str) -> str:
-    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda found: '"' * len(found[0]), text)
+    """Return the text with the content of quoted texts blotted out."""
+    quoted = r"""("(?:[^"\\]|\\.)*"|'[^']*')"""
+    return re.sub(quoted, lambda found: '"' * len(found[0]), text)
 
 
 def _changes(part: str, kinds: Mapping[str, Mapping[str, str]]) -> Mapping[Column, str]:

@@ -57,7 +57,7 @@ def options() -> Iterator[Option]:
     yield Option("--s", "the other file", type=PATH, metavar="FILE", section=QUERY)
     window = "largest distance in time of a pair (by input)"
     yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
-    conditions = f"{GRAMMAR}; may be repeated, all share one chain (key)"
+    conditions = f"{GRAMMAR}; a and b are columns of the files; may be repeated (key)"
     yield Option("--on", conditions, metavar="CONDITION", multiple=True, section=QUERY)
     known = settings_of(JoinConfig)
     own = {name: known[name] for name in _OWN}
@@ -97,7 +97,7 @@ def query(
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    given = {
+    given: dict[str, Any] = {
         "window_us": parse_duration_us(defaults.window),
         "lateness_us": smallest_lateness(events),
         "workers": WORKERS,
