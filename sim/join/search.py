@@ -19,6 +19,7 @@ from model.vocabulary.join_predicates import (
     Equi,
     Ineq,
     Predicate,
+    R,
     Where,
     kinds_of,
     parts_of,
@@ -44,6 +45,10 @@ class Access(NamedTuple):
     """The bounds themselves do not belong to it."""
     outside: bool = False
     """What lies outside of the bounds is meant."""
+
+    def column(self, stream: str) -> str:
+        """Return the column of a stream."""
+        return self.r_column if stream == R else self.s_column
 
 
 EVERYTHING = Access(number_of("key"), number_of("key"), -(1 << 40), 1 << 40)

@@ -1,6 +1,7 @@
 """Conditions on the columns of two tuples, with what they mean in plain Python."""
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from math import inf, nan
 from operator import eq, ge, gt, le, lt, ne
 from random import Random
@@ -76,6 +77,14 @@ def within(low: float | None, high: float | None) -> Callable[[Any, Any], bool]:
     return lambda r, s: (low is None or low <= s - r) and (high is None or s - r <= high)
 
 
+def distances(r: str, s: str, eps: float) -> list[tuple[Predicate, Holds]]:
+    """Return the conditions on a distance."""
+    return [
+        (Band(r, eps, s), on(r, s, lambda one, other: abs(one - other) <= eps)),
+        (Apart(r, eps, s), on(r, s, lambda one, other: abs(one - other) > eps)),
+    ]
+
+
 ORDERED = (
     ("value", "value"),
     ("key", "key"),
@@ -88,22 +97,10 @@ TIME = "event_time"
 CONDITIONS: list[tuple[Predicate, Holds]] = [
     *((Ineq(r, op, s), on(r, s, compare)) for r, s in ORDERED for op, compare in COMPARE.items()),
     *((Equi(r, s), on(r, s, eq)) for r, s in (*ORDERED, ("flag", "flag"))),
-    *(
-        made
-        for r, s, eps in (("value", "value", 0.0), ("value", "value", 1.0), ("x", "x", 0.5))
-        for made in (
-            (Band(r, eps, s), on(r, s, lambda r, s, eps=eps: abs(r - s) <= eps)),
-            (Apart(r, eps, s), on(r, s, lambda r, s, eps=eps: abs(r - s) > eps)),
-        )
-    ),
-    *(
-        made
-        for name, eps in (("n", 0), ("n", 1), ("at", 2), ("at", LARGEST))
-        for made in (
-            (Band(name, eps), on(name, name, lambda r, s, eps=eps: abs(r - s) <= eps)),
-            (Apart(name, eps), on(name, name, lambda r, s, eps=eps: abs(r - s) > eps)),
-        )
-    ),
+    *chain.from_iterable(distances("value", "value", eps) for eps in (0.0, 1.0)),
+    *distances("x", "x", 0.5),
+    *chain.from_iterable(distances("n", "n", eps) for eps in (0, 1)),
+    *chain.from_iterable(distances("at", "at", eps) for eps in (2, LARGEST)),
     *(
         (Between(r, low, high, s), on(r, s, within(low, high)))
         for r, s, low, high in (
