@@ -109,7 +109,9 @@ def predicates(draw: st.DrawFn) -> Predicate:
         whole = st.integers(0, 4) | st.just(MOST)
         eps = draw(whole if kind != "number" else whole.map(float))
         low, high = sorted(draw(st.tuples(st.integers(-3, 3), st.integers(-3, 3))))
-        bounds = draw(st.sampled_from([(low, high), (None, high), (low, None), (-MOST, high)]))
+        bounds: tuple[int | None, int | None] = draw(
+            st.sampled_from([(low, high), (None, high), (low, None), (-MOST, high)])
+        )
         found += [Band(one, eps, other), Apart(one, eps, other), Between(one, *bounds, other)]
     return draw(st.sampled_from(found))
 
@@ -164,7 +166,8 @@ def satisfies(predicate: Predicate, r: Event, s: Event) -> bool:
         case Between(_, low, high):
             ahead = other - one
             is_number = ahead == ahead
-            return is_number and (low is None or ahead >= low) and (high is None or ahead <= high)
+            is_ahead = (low is None or ahead >= low) and (high is None or ahead <= high)
+            return bool(is_number and is_ahead)
     raise AssertionError(predicate)
 
 
