@@ -1,4 +1,4 @@
-"""Which pairs of tuples satisfy a predicate, and which tuples a selection accepts.
+"""Decisions whether pairs of tuples satisfy a predicate, and whether a selection accepts tuples.
 
 A missing value satisfies nothing. Integers and times are compared exactly; the difference of two
 numbers is rounded once.
