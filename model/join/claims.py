@@ -27,6 +27,7 @@ from model.join.replay import validate_recording
 from model.join.state_claims import LOST, TWICE
 from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, REASON_SHED, Match, Quiet, Rejected
+from model.vocabulary.join_predicates import Columns
 
 WRONG = "no pair that is no result"
 REJECTIONS = "rejected is what watermark and decisions say"
@@ -125,18 +126,19 @@ def _described(pairs: Sequence[QueryPair], seen: Evidence) -> list[str]:
 
 def _describe_pair(found: QueryPair, seen: Evidence) -> str:
     query, r_id, s_id = found
-    r = _describe_tuple("r", r_id, seen.admitted.r.tuples)
-    s = _describe_tuple("s", s_id, seen.admitted.s.tuples)
+    r = _describe_tuple("r", r_id, seen.admitted.r.tuples, seen.config.r_columns)
+    s = _describe_tuple("s", s_id, seen.admitted.s.tuples, seen.config.s_columns)
     is_result = "a result" if found in seen.results else "no result"
     return f"{r} with {s} is {is_result} of {query!r}."
 
 
-def _describe_tuple(name: str, source_id: int, tuples: Iterable[Event]) -> str:
+def _describe_tuple(name: str, source_id: int, tuples: Iterable[Event], columns: Columns) -> str:
     event = next((each for each in tuples if each.source_id == source_id), None)
     if event is None:
         return f"{name} #{source_id} (not admitted)"
-    parts = f"at {event.event_time_us}, key {event.key!r}, value {event.value:g}"
-    return f"{name} #{source_id} ({parts})"
+    parts = [f"at {event.event_time_us}", f"key {event.key!r}", f"value {event.value:g}"]
+    parts += [f"{column} {each!r}" for (column, _), each in zip(columns, event.more, strict=True)]
+    return f"{name} #{source_id} ({', '.join(parts)})"
 
 
 def _against_rejections(seen: Evidence) -> list[str]:

@@ -41,9 +41,6 @@ from model.vocabulary.settings import (
     require,
 )
 
-COLUMNS = ("key", "value")
-"""Columns that a condition may name without a configuration that declares more."""
-
 NO_WATERMARK_US = -(1 << 63)
 """Watermark of a stream that has none (yet): below every event time."""
 END_US = (1 << 63) - 1

@@ -42,7 +42,7 @@ DISTANT = (NUMBER, INTEGER, TIME)
 """Kinds whose values have a distance."""
 BUILT_IN: Mapping[str, str] = {"key": TEXT, "value": NUMBER, "event_time": TIME}
 """Columns that every stream has, with their kinds."""
-RESERVED = (*BUILT_IN, "source_id", "seq", "stream", "rank", "ts")
+RESERVED = (*BUILT_IN, "event_time_us", "source_id", "seq", "stream", "rank", "ts")
 """Names that no column may have, because tuples have them already."""
 GRAMMAR_WORDS = ("any", "and", "within", "apart", "of", "true", "false")
 """Names that no column may have, because conditions are written with them."""

@@ -5,9 +5,12 @@ from math import inf, nan
 
 import pytest
 
+from model.checking.claims import Outcome
+from model.join.claims import judge
 from model.join.oracle import admission, matches
 from model.join.predicates import holds
-from model.vocabulary import Event, JoinConfig, Workload
+from model.join.state_claims import LOST
+from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.iso_times import parse_time_us, write_time
 from model.vocabulary.join import (
     And,
@@ -233,6 +236,7 @@ def test_equal_infinities_are_equal_but_have_no_distance() -> None:
     [
         ({"r_columns": [["pm25", "float"]]}, "the kind of 'pm25' in r_columns is 'float'"),
         ({"s_columns": [["ts", "time"]]}, "a column of s_columns is 'ts'; it must be none of key"),
+        ({"r_columns": [["event_time_us", "time"]]}, "is 'event_time_us'; it must be none of key"),
         ({"r_columns": [["any", "text"]]}, "is 'any'; it must be letters, digits and _"),
         ({"r_columns": [["a b", "text"]]}, "is 'a b'; it must be letters, digits and _"),
         ({"r_columns": [["a", "text"], ["a", "time"]]}, "is 'a'; it must be named once"),
@@ -303,3 +307,12 @@ def test_a_stream_is_joined_with_itself() -> None:
     )
     found = matches(config, admission(Workload("join", arrivals, config.to_json())))
     assert found == {("rise", 0, 1), ("rise", 0, 4), ("rise", 3, 4)}
+
+
+def test_a_lost_pair_is_told_with_its_columns() -> None:
+    config = JoinConfig(9, (("all", And()),), r_columns=(("x", "number"),))
+    one, other = Event(0, 0, "a", 0, 0.0, 0, R, (None,)), Event(1, 0, "b", 0, 0.0, 0, S)
+    workload = Workload("join", (one, other), config.to_json())
+    found = {each.claim: each for each in judge(workload, Trace("none", [])).verdicts}[LOST]
+    assert found.outcome is Outcome.BROKEN
+    assert "r #0 (at 0, key 'a', value 0, x None)" in found.sentence
