@@ -1,4 +1,4 @@
-"""How a query finds candidates in the store of a stream: by which index, and in which ranges.
+"""Way of a query to its candidates in the store of a stream: an index, and the ranges to select.
 
 Rules of this file:
 
@@ -64,7 +64,7 @@ class Access(NamedTuple):
 
     @property
     def index(self) -> tuple[str, tuple[str, ...], And]:
-        """What queries that share an index have in common."""
+        """Name of the index: queries of the same name share it."""
         return self.kind, self.stored, self.accepts
 
 
