@@ -169,9 +169,8 @@ class Index:
             others = self._accepted(number, other(stream), others)
             if not (len(block) and len(others)):
                 return NONE, NONE
-        mine, theirs = access[:2] if stream == R else access[1::-1]
-        own = self.columns[stream][mine][block]
-        foreign = self.columns[other(stream)][theirs][others]
+        own = self.columns[stream][access.column(stream)][block]
+        foreign = self.columns[other(stream)][access.column(other(stream))][others]
         if len(own) <= len(foreign):
             at, position = find(own, foreign, access, few_are_r=stream == R)
             return block[position], others[at]
@@ -180,7 +179,7 @@ class Index:
 
     def _accepted(self, number: int, stream: str, ranks: IntArray) -> IntArray:
         """Return the tuples that selections accept and that have a value to search for."""
-        column = self._access[number][STREAMS.index(stream)].removesuffix(number_of(""))
+        column = self._access[number].column(stream).removesuffix(number_of(""))
         good = np.ones(len(ranks), dtype=np.bool_)
         if column not in BUILT_IN:
             good &= self.columns[stream].is_there(column, ranks)

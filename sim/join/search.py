@@ -19,6 +19,7 @@ from model.vocabulary.join_predicates import (
     Equi,
     Ineq,
     Predicate,
+    R,
     Where,
     kinds_of,
     parts_of,
@@ -43,7 +44,11 @@ class Access(NamedTuple):
     strict: bool = False
     """The bounds themselves do not belong to it."""
     outside: bool = False
-    """What lies outside of the bounds is meant."""
+    """Whether what lies outside of the bounds is meant."""
+
+    def column(self, stream: str) -> str:
+        """Return the column of a stream."""
+        return self.r_column if stream == R else self.s_column
 
 
 EVERYTHING = Access(number_of("key"), number_of("key"), -(1 << 40), 1 << 40)
@@ -55,7 +60,7 @@ _INEQUALITIES: dict[str, tuple[Bound, Bound, bool, bool]] = {
     ">=": (None, 0, False, False),
     "!=": (0, 0, False, True),
 }
-"""How a column of S lies to that of R, by operator between R and S."""
+"""Bounds of S above R by the operator between R and S; then ``strict`` and ``outside``."""
 
 
 def access_of(config: JoinConfig, predicate: Predicate) -> Access:

@@ -1,4 +1,4 @@
-"""How a query finds candidates in the store of a stream: by which index, and in which ranges.
+"""Way of a query to its candidates in the store of a stream: an index, and the ranges to select.
 
 Rules of this file:
 
@@ -64,7 +64,7 @@ class Access(NamedTuple):
 
     @property
     def index(self) -> tuple[str, tuple[str, ...], And]:
-        """What queries that share an index have in common."""
+        """Name of the index: queries of the same name share it."""
         return self.kind, self.stored, self.accepts
 
 
@@ -132,6 +132,7 @@ def _spans(part: Predicate, stream: str) -> tuple[Span, ...]:
         return (Span(-eps, eps),)
     if isinstance(part, Apart):
         return Span(None, -part.eps, strict=True), Span(part.eps, None, strict=True)
+    found: tuple[Span, ...]
     if isinstance(part, Between):
         found = (Span(part.low, part.high),)
     else:
@@ -140,7 +141,7 @@ def _spans(part: Predicate, stream: str) -> tuple[Span, ...]:
     return found if stream == S else tuple(span.mirrored for span in reversed(found))
 
 
-_INEQUALITIES = {
+_INEQUALITIES: dict[str, tuple[Span, ...]] = {
     "<": (Span(0, None, strict=True),),
     "<=": (Span(0, None),),
     ">": (Span(None, 0, strict=True),),

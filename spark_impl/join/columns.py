@@ -79,9 +79,9 @@ def check_integers(name: str, column: pa.ChunkedArray) -> None:
 def find_missing(column: Column) -> Bools:
     """Return which values of a column are missing."""
     if column.dtype == np.float64:
-        return np.isnan(column)
+        return np.asarray(np.isnan(column), np.bool_)
     if column.dtype == np.int64:
-        return np.asarray(column == NO_INTEGER)
+        return np.asarray(column == NO_INTEGER, np.bool_)
     if column.dtype == np.int8:
-        return np.asarray(column == NO_TRUTH)
-    return np.equal(column, None).astype(np.bool_)
+        return np.asarray(column == NO_TRUTH, np.bool_)
+    return np.asarray(np.equal(column, None), np.bool_)

@@ -1,4 +1,4 @@
-"""Which pairs of tuples satisfy a predicate, and which tuples a selection accepts.
+"""Decisions whether pairs of tuples satisfy a predicate, and whether a selection accepts tuples.
 
 A missing value satisfies nothing. Integers and times are compared exactly; the difference of two
 numbers is rounded once.
@@ -92,7 +92,7 @@ def _of_known(
     named = zip(names, columns, strict=True)
     missing = [find_missing(column) for name, column in named if name not in BUILT_IN]
     if missing and (gone := np.logical_or.reduce(missing)).any():
-        good = ~gone
+        good: Bools = ~gone
         good[good] = decide(*(column[good] for column in columns))
         return good
     return np.asarray(decide(*columns), np.bool_)
@@ -116,7 +116,8 @@ def _distance(one: Column, other: Column) -> Column:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.abs(one - other))
     larger, smaller = np.maximum(one, other), np.minimum(one, other)
-    return larger.view(np.uint64) - smaller.view(np.uint64)  # modulo 2^64, which is exact
+    distance: Column = larger.view(np.uint64) - smaller.view(np.uint64)  # modulo 2^64: exact
+    return distance
 
 
 def _lies_between(one: Column, other: Column, low: float | None, high: float | None) -> Bools:
@@ -126,8 +127,10 @@ def _lies_between(one: Column, other: Column, low: float | None, high: float | N
         with np.errstate(over="ignore", invalid="ignore"):
             difference = other - one
         good &= ~np.isnan(difference)
-        good &= True if low is None else difference >= low
-        good &= True if high is None else difference <= high
+        if low is not None:
+            good &= difference >= low
+        if high is not None:
+            good &= difference <= high
         return good
     distance = _distance(one, other)
     if low is not None:

@@ -1,4 +1,4 @@
-"""What users give: conditions, columns, numbers of workers, and places for pairs."""
+"""Arguments of users: conditions, columns, numbers of workers, and places for pairs."""
 
 from collections.abc import Collection, Mapping
 from typing import TypeAlias

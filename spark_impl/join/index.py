@@ -1,24 +1,25 @@
 """Selection of candidates in a store: one long sorted run, and a short one with recent rows.
 
-With n rows in a store, a search takes O(log n) steps for each probing tuple and run, plus one for
-each candidate. No row costs a step of Python.
+With n rows in a store, a search takes O(log n) steps for each probing tuple, range and run, and one
+for each candidate. New rows are sorted into the short run; merging it passes over both runs, which
+makes about 32 steps for each row. All steps are NumPy's. A row is one kind of index:
 
-* ``equal``: rows with equal values and an event time within the window. A candidate that is no
-  pair has another condition to thank, or equal hashes.
-* ``sorted``: rows within the range of values, whatever their event time. Rows that lie outside the
-  window are looked at as well; a store has few of them as long as its watermark moves.
-* ``in time``: rows within the range of values, in the two slabs of time that the window touches.
-  Together they are twice as long as the window, so at a steady rate about half of the candidates
-  satisfy window and range. Texts have no slabs; they are sorted as by ``sorted``.
+* ``equal``: candidates have equal values, or equal hashes, and event times within the window.
+* ``sorted``: they lie within the range of values, whatever their event time. Those that lie outside
+  the window are looked at for nothing; a store has few of them if its watermark moves.
+* ``in time``: they lie within the range of values, in the one or two slabs of time that the window
+  touches. Two slabs are twice as long as the window on both sides, so at a steady rate half of
+  the candidates or more lie within it. Texts have no slabs, and lie as in ``sorted``.
 
-Rows that left the store stay in the runs until these are merged: at most as many as the short run
-may have.
+Candidates may have left the store. They leave a run when it is merged, which the number of rows
+that left causes, too.
 """
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from model.vocabulary.join_predicates import BUILT_IN
 from spark_impl.join.access import (
     EQUAL,
     IN_TIME,
@@ -222,8 +223,9 @@ def _present(tuples: Tuples, names: Sequence[str], which: Ints) -> tuple[list[Co
     """Return columns of the chosen tuples, without tuples that lack a value; and those left."""
     columns = [tuples.column(name)[which] for name in names]
     good: Bools = np.ones(len(which), np.bool_)
-    for column in columns:
-        good &= ~find_missing(column)
+    for name, column in zip(names, columns, strict=True):
+        if name not in BUILT_IN:
+            good &= ~find_missing(column)
     if good.all():
         return columns, which
     return [column[good] for column in columns], which[good]

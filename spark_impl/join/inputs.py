@@ -68,14 +68,14 @@ def from_history(
     The history's column named ``column`` says which stream a row belongs to; its values for R and S
     are ``streams``. A micro-batch has at most ``files`` files of the history. A row of another
     stream stops the query. ``r_columns`` and ``s_columns`` are those of :class:`ChainJoin`; one of
-    several values that were landed is found under its own name. Inputs have no column ``value`` if
-    the history has none.
+    several values that were landed is found under its own name. With columns, inputs have no column
+    ``value`` if the history has none.
     """
     more = {"r_columns": {**(r_columns or {})}, "s_columns": {**(s_columns or {})}}
     for setting, columns in more.items():
         check_columns(setting, tuple(columns.items()))
     folder = locate(history)
-    has_value = _has_value(folder)
+    has_value = not any(more.values()) or _has_value(folder)
 
     def read(
         batches: Iterable[pa.RecordBatch], stream: str, schema: pa.Schema

@@ -97,7 +97,7 @@ class Tuples:
     def map(self, change: Callable[[Column], Column]) -> "Tuples":
         """Return tuples of which each column is the result of a function."""
         more = {name: change(column) for name, column in self.more.items()}
-        return Tuples(*map(change, self._built_in()), more)
+        return Tuples(*map(change, self._built_in()), more=more)
 
     def column(self, name: str) -> Column:
         """Return the column that a predicate names; ``KeyError`` if there is none."""
@@ -115,7 +115,7 @@ class Tuples:
         """Concatenate tuples with the same columns; there is at least one part."""
         built_in = zip(*(part._built_in() for part in parts), strict=True)
         more = {name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more}
-        return Tuples(*map(np.concatenate, built_in), more)
+        return Tuples(*map(np.concatenate, built_in), more=more)
 
     def _built_in(self) -> tuple[Column, ...]:
         return self.rank, self.source_id, self.ts, self.value, self.key
@@ -153,7 +153,7 @@ def tuples_from_arrow(rows: pa.Table | pa.RecordBatch) -> Tuples:
     names = [name for name in rows.schema.names if name not in SCHEMA.names]
     return Tuples(
         *(rows.column(name).to_numpy(zero_copy_only=False) for name in SCHEMA.names),
-        {name: from_arrow(rows.column(name)) for name in names},
+        more={name: from_arrow(rows.column(name)) for name in names},
     )
 
 

@@ -388,6 +388,11 @@ def one_time(
     place = load_store(store)
     config = place.commit_of(last_epoch).config
     r, s = (admitted(spark, place, stream, first_epoch, last_epoch) for stream in (R, S))
-    columns = {"r_columns": dict(config.columns(R)), "s_columns": dict(config.columns(S))}
-    once = ChainJoin(workers, config.window_us, predicate, **columns)
+    once = ChainJoin(
+        workers,
+        config.window_us,
+        predicate,
+        r_columns=dict(config.columns(R)),
+        s_columns=dict(config.columns(S)),
+    )
     return once.join(r, s, into).drop("epoch")

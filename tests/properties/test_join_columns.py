@@ -5,12 +5,13 @@ import operator
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, JoinConfig, Workload
@@ -36,13 +37,26 @@ from spark_impl.join.checkpoint import (
     empty_state,
     encode_state,
 )
-from spark_impl.join.conditions import accepts
+from spark_impl.join.columns import find_missing
+from spark_impl.join.conditions import accepts, holds
 from spark_impl.join.in_process import arrivals_of
-from spark_impl.join.matching import Chosen, Tuples, holds, schema_of
+from spark_impl.join.matching import (
+    Chosen,
+    Given,
+    Guarded,
+    Query,
+    Tuples,
+    decide,
+    schema_of,
+)
 from spark_impl.join.queries import continue_config, submit
 from spark_impl.join.side import Matcher
+from spark_impl.join.store import STATE, load_store, open_store
 from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.tables import TableWriter
+from tests.golden.archive import unpack
 
+ROOT = Path(__file__).resolve().parents[2]
 MOST = (1 << 63) - 1
 COLUMNS = (
     ("pm25", "number"),
@@ -95,7 +109,9 @@ def predicates(draw: st.DrawFn) -> Predicate:
         whole = st.integers(0, 4) | st.just(MOST)
         eps = draw(whole if kind != "number" else whole.map(float))
         low, high = sorted(draw(st.tuples(st.integers(-3, 3), st.integers(-3, 3))))
-        bounds = draw(st.sampled_from([(low, high), (None, high), (low, None), (-MOST, high)]))
+        bounds: tuple[int | None, int | None] = draw(
+            st.sampled_from([(low, high), (None, high), (low, None), (-MOST, high)])
+        )
         found += [Band(one, eps, other), Apart(one, eps, other), Between(one, *bounds, other)]
     return draw(st.sampled_from(found))
 
@@ -150,7 +166,8 @@ def satisfies(predicate: Predicate, r: Event, s: Event) -> bool:
         case Between(_, low, high):
             ahead = other - one
             is_number = ahead == ahead
-            return is_number and (low is None or ahead >= low) and (high is None or ahead <= high)
+            is_ahead = (low is None or ahead >= low) and (high is None or ahead <= high)
+            return bool(is_number and is_ahead)
     raise AssertionError(predicate)
 
 
@@ -242,6 +259,7 @@ def test_a_state_without_columns_is_the_one_of_before() -> None:
     assert saved.schema.names == names
 
 
+@settings(max_examples=50)
 @given(events_of(24), st.lists(predicates(), min_size=1, max_size=3), st.integers(1, 3))
 def test_a_chain_finds_every_pair(
     events: list[Event], parts: list[Predicate], workers: int
@@ -285,6 +303,58 @@ def test_a_query_on_a_column_that_is_not_carried_is_refused() -> None:
     assert submit(config, "far", Apart("pm25", 2.0), 3).span("far") == (3, None)
     with pytest.raises(InputProblem, match=r"^query 'far': R has no column 'pm01'; it has key, "):
         submit(config, "far", Apart("pm01", 2.0), 3)
+
+
+def test_a_function_sees_columns_and_no_others() -> None:
+    more = [(1.0, 2, "a", None, True), (math.nan, None, None, 7, None)]
+    events = [Event(n, n, "k", n, 0.0, n, R, each) for n, each in enumerate(more)]
+    chosen = Chosen(tuples_of(events, R), np.array([0, 1], np.int64))
+    seen: list[Any] = []
+
+    def look(r: Given, s: Given) -> Any:
+        seen[:] = [getattr(r, name).tolist() for name, _ in COLUMNS], len(s), r.event_time.tolist()
+        return r.key == s.key
+
+    query = Query("f", And(), Guarded(look, {(S, "value")}))
+    assert decide(query, chosen, chosen).tolist() == [True, True]
+    columns, *others = seen
+    assert others == [2, [0, 1]]
+    assert math.isnan(columns[0].pop())
+    assert columns == [[1.0], [2, -MOST - 1], ["a", None], [-MOST - 1, 7], [1, -1]]
+    with pytest.raises(InputProblem, match=r"^the input S has no column 'value', which a function"):
+        decide(
+            query._replace(free=Guarded(lambda _, s: s.value > 0, {(S, "value")})), chosen, chosen
+        )
+    with pytest.raises(AttributeError, match=r"^the tuples have no column 'take'$"):
+        decide(query._replace(free=lambda r, _: r.take > 0), chosen, chosen)
+
+
+def test_a_store_of_before_goes_on_with_columns(tmp_path: Path) -> None:
+    unpack(ROOT / "tests" / "golden" / "unreleased" / "store-join.zip", tmp_path)
+    place = load_store(tmp_path / "disk" / "store")
+    last = place.commit_of(place.view.last)
+    assert not last.config.r_columns
+    config = replace(last.config, r_columns=COLUMNS, s_columns=(("pm25", "text"),))
+    assert continue_config(last.config, (), config, (), last.epoch + 1).r_columns == COLUMNS
+    files = place.states(STATE, last.epoch)
+
+    def load(worker: int) -> WorkerState:
+        return decode_state(place.read_state(files[worker], STATE)["content"])
+
+    state, _ = adopt(load, len(files), 1, 0, Matcher(config))
+    assert sum(len(each.tuples) for each in state) == sum(last.held) > 0
+    assert all(find_missing(column).all() for column in state.r.tuples.more.values())
+    grown, writer = open_store(place.root, config), TableWriter(place.root)
+    before = writer.view.columns
+    for _ in range(2):
+        writer.require_columns(each for stream in (R, S) for each in grown.fields(stream))
+        added = {f"r__{name}" for name, _ in COLUMNS} | {"s__pm25"}
+        assert writer.view.columns == before | added
+    assert writer.view.last == last.epoch
+    assert grown.at().read_kind("admitted-R").schema.names[5:] == [
+        *(f"r__{name}" for name, _ in COLUMNS),
+        "batch",
+    ]
 
 
 def test_a_run_with_columns_does_not_depend_on_the_interleaving() -> None:

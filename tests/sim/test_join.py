@@ -11,7 +11,7 @@ from model.join.claims import judge
 from model.join.control import decide, start
 from model.join.run import run as model_run
 from model.vocabulary import Fault, JoinConfig, Trace
-from model.vocabulary.join import And, Decision, Equi, Match, Quiet, Rejected
+from model.vocabulary.join import And, Between, Decision, Equi, Ineq, Match, Quiet, Rejected
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import read_settings
 from properties import profiles
@@ -104,6 +104,19 @@ def test_only_tuples_that_an_index_selects_are_compared() -> None:
     assert timed.summary["comparisons"] == equal + 2_500
     assert timed.summary["results"] == equal + 2_500
     assert timed.summary["efficiency"] == 1.0
+
+
+def test_a_tree_finds_the_values_beyond_an_inequality() -> None:
+    plan = Plan((Source(50, Constant(1_000)),) * 2)
+    queries = (("above", Between("value", 70, None)), ("at least", Ineq("value", ">=", "value")))
+    config = JoinConfig(5_000, queries, workers=1)  # without a watermark, so nothing is dropped
+    timed = simulate(plan, config, 0)
+    r, s = ([e for e in timed.workload.arrivals if e.stream == stream] for stream in "RS")
+    beyond = [(one, other) for one in r for other in s if other.value - one.value >= 70]
+    beyond += [(one, other) for one in r for other in s if one.value >= other.value]
+    assert timed.summary["comparisons"] == len(beyond)
+    near = [one for one, other in beyond if abs(one.event_time_us - other.event_time_us) <= 5_000]
+    assert timed.summary["results"] == len(near) < len(beyond)
 
 
 # ----------------------------------------------------------------------------- epochs and streams
