@@ -217,6 +217,6 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("read", {"eps": "0.5", "keyed": "no"}, {"epz": "0.5"}, "'epz'; did you mean 'eps'?"),
     ("read", {"aggregate": "avg"}, {"aggregate": "average"}, "did you mean 'avg'?"),
     ("band", ["value", 0], ["value"], "Band('value') does not fit; it takes column, eps, other"),
-    ("band", ["value", 0], ["value", 0, 0], "it takes column, eps"),
+    ("band", ["value", 0], ["value", 0, "value", 0], "it takes column, eps, other"),
 )
 """What is built, from what it can be built, and from what it cannot by a little, and why."""

@@ -25,8 +25,8 @@ from straggler.rooms.grouping import inputs as grouping
 from straggler.rooms.join import inputs as join
 from straggler.rooms.join.room import ROOM as JOIN
 from straggler.rooms.script.inputs import examples
-from tests.sim.disorder import measure
 from straggler.strategies.columns import predicates
+from tests.sim.disorder import measure
 from tests.straggler.command import Straggler, assert_refused
 
 
