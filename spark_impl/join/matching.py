@@ -71,7 +71,8 @@ SCHEMA = pa.schema(
     ]
 )
 """Built-in columns of tuples in Arrow, in blocks and in checkpoints."""
-_NAMES = {**{name: name for name in SCHEMA.names}, "event_time": "ts"}
+_BUILT_IN = tuple(SCHEMA.names)
+_NAMES = {**{name: name for name in _BUILT_IN}, "event_time": "ts"}
 """Built-in columns of :class:`Tuples`, by the names that predicates and functions use."""
 
 
@@ -150,9 +151,9 @@ def with_columns(tuples: Tuples, columns: Columns) -> Tuples:
 
 def tuples_from_arrow(rows: pa.Table | pa.RecordBatch) -> Tuples:
     """Return tuples from the columns of :data:`SCHEMA`, and whatever columns there are besides."""
-    names = [name for name in rows.schema.names if name not in SCHEMA.names]
+    names = [name for name in rows.schema.names if name not in _BUILT_IN]
     return Tuples(
-        *(rows.column(name).to_numpy(zero_copy_only=False) for name in SCHEMA.names),
+        *(rows.column(name).to_numpy(zero_copy_only=False) for name in _BUILT_IN),
         more={name: from_arrow(rows.column(name)) for name in names},
     )
 
