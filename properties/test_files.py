@@ -26,10 +26,10 @@ HEADER = '{"trace":1,"producer":"x"}'
 # -------------------------------------------------------------------------------------- workloads
 
 
-def value_in_file(value: float) -> float | str:
+def value_in_file(value: Any) -> Any:
     """Return a value as JSON has it, which knows finite numbers alone."""
-    if isfinite(value):
-        return value
+    if not isinstance(value, float) or isfinite(value):
+        return [*map(value_in_file, value)] if isinstance(value, tuple) else value
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
@@ -50,7 +50,8 @@ def test_a_workload_is_read_as_it_was_written(
         "flush": case.flush,
         "faults": [list(fault) for fault in case.faults],
         "arrivals": [
-            [*event[:4], value_in_file(event.value), *event[5:7]] for event in case.arrivals
+            [value_in_file(each) for each in event[: 7 + bool(event.more)]]
+            for event in case.arrivals
         ],
     }
     assert json.loads(text, parse_constant=pytest.fail) == due

@@ -12,20 +12,34 @@ from straggler.strategies.cells import BEYOND_ASCII, CONTROLS
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TEXTS = st.text(max_size=4) | st.sampled_from([*BEYOND_ASCII, *CONTROLS, "", "NaN"])
+NUMBERS = st.floats() | st.sampled_from([nan, inf, -inf, -0.0])
 EVENTS = st.builds(
     Event,
     seq=st.integers(0, 99),
     source_id=INT64,
     key=TEXTS,
     event_time_us=INT64,
-    value=st.floats() | st.sampled_from([nan, inf, -inf, -0.0]),
+    value=NUMBERS,
     arrival_us=INT64,
-    stream=st.sampled_from(["", "R", "S"]),
+    stream=st.sampled_from(["", "S"]),
+    more=st.just(()),
+) | st.builds(
+    Event,
+    seq=st.integers(0, 99),
+    source_id=INT64,
+    key=TEXTS,
+    event_time_us=INT64,
+    value=NUMBERS,
+    arrival_us=INT64,
+    stream=st.just("R"),
+    more=st.tuples(NUMBERS | st.none(), TEXTS | st.none(), INT64, st.booleans()),
 )
+COLUMNS = [["n", "number"], ["t", "text"], ["i", "integer"], ["b", "boolean"]]
+"""Columns of the stream R."""
 TELLING = (
     Event(0, -(1 << 63), BEYOND_ASCII[0], -(1 << 63), nan, 0),
-    Event(1, (1 << 63) - 1, CONTROLS[0], 0, inf, 0),
-    Event(2, 0, "", (1 << 63) - 1, -inf, 0),
+    Event(1, (1 << 63) - 1, CONTROLS[0], 0, inf, 0, "R", (nan, "NaN", 1 << 62, True)),
+    Event(2, 0, "", (1 << 63) - 1, -inf, 0, "R", (-inf, None, 1, False)),
 )
 """Arrivals of every workload."""
 PLAIN = st.none() | st.booleans() | INT64 | TEXTS
@@ -37,7 +51,7 @@ WORKLOADS = st.builds(
     ),
     room=TEXTS,
     arrivals=st.lists(EVENTS, max_size=4),
-    config=st.dictionaries(TEXTS, PLAIN, max_size=3),
+    config=st.dictionaries(TEXTS, PLAIN, max_size=3).map(lambda own: {**own, "r_columns": COLUMNS}),
     cuts=st.lists(st.integers(0, 4), max_size=3),
     faults=st.lists(st.builds(Fault, st.just("kill"), st.integers(0, 9), TEXTS), max_size=2).map(
         tuple
