@@ -49,7 +49,7 @@ class Recomputation:
 
     def share(self, epoch: int) -> float:
         """Return the share of arrivals that an epoch sheds."""
-        return [0.0, *(share for first, _, _, share in self.decisions if first <= epoch)][-1]
+        return float([0, *(share for first, _, _, share in self.decisions if first <= epoch)][-1])
 
     def raise_floors(self) -> None:
         """Raise the watermark of each idle stream, which the other stream has left behind."""

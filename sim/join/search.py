@@ -132,7 +132,8 @@ def _pairs(
     counts = np.maximum(ordered.searchsorted(high, side="right") - first, 0)
     ends = counts.cumsum()
     inside = np.arange(ends[-1]) + (first - ends + counts).repeat(counts)
-    return by_value[inside] * len(order) + order.repeat(counts)
+    pairs: IntArray = by_value[inside] * len(order) + order.repeat(counts)
+    return pairs
 
 
 def _mirrored(access: Access) -> Access:

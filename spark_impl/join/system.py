@@ -97,8 +97,9 @@ def rows_of(
 ) -> DataFrame:
     """Return arrivals as the rows of an epoch of a chain; without one they have no more columns."""
     rows = arrivals_table(events)
-    for stream in STREAMS if config is not None else ():
-        rows = with_more(rows, events, stream, config.columns(stream))
+    if config is not None:
+        for stream in STREAMS:
+            rows = with_more(rows, events, stream, config.columns(stream))
     streams = pa.array([event.stream for event in events], pa.string())
     return frame_of(spark, rows.append_column("stream", streams))
 

@@ -152,7 +152,7 @@ def _kind_of(column: pa.Array) -> str:
 
 
 def _all_read(found: Cells) -> bool:
-    return len(found.reason) == found.reason.null_count
+    return bool(len(found.reason) == found.reason.null_count)
 
 
 def _identifier(name: str) -> str:

@@ -19,8 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
-from model.vocabulary.join import REASON_SHED, predicate_from_json
+from model.vocabulary.join import REASON_SHED
 from model.vocabulary.join_load import Measured
+from model.vocabulary.join_predicates import predicate_from_json
 from spark_impl import join, script, slack, watermark
 from spark_impl.grouping import Grouping, GroupingStream, MicroBatch, at_instances
 from spark_impl.runtime.histories import append

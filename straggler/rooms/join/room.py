@@ -62,10 +62,10 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
             raise UsageError(f"--input {args.input[0]!r} and --r are two ways to name an input")
         files = inputs.open_files(args.r, args.s, columns)
         texts = args.on or queries.OF_FILES.conditions
-        read = read_conditions(texts, {stream: file.typed for stream, file in files.items()})
-        yield _case(args, inputs.from_files(files, read), queries.OF_FILES, read)
+        asked = read_conditions(texts, {stream: file.typed for stream, file in files.items()})
+        yield _case(args, inputs.from_files(files, asked), queries.OF_FILES, asked)
         return
-    given = read_conditions(args.on, {}) if args.on else None
+    wanted = read_conditions(args.on, {}) if args.on else None
     for name in select_inputs(args, inputs.NAMED, inputs.why_missing):
         if isinstance(name, SkippedInput):
             yield name
@@ -74,7 +74,7 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
         else:
             streams = inputs.load(name, args.seed, columns)
             defaults = queries.BY_INPUT[name]
-            read = given or read_conditions(defaults.conditions, {})
+            read = wanted or read_conditions(defaults.conditions, {})
             yield _case(args, streams, defaults, read)
 
 
