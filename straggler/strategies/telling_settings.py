@@ -14,8 +14,8 @@ from model.vocabulary import (
     Workload,
 )
 from model.vocabulary.join import And, Band
-from model.vocabulary.join_predicates import predicate_from_json
 from model.vocabulary.join_load import LoadRules
+from model.vocabulary.join_predicates import predicate_from_json
 from model.vocabulary.script.tree import expression_from_json
 from model.vocabulary.settings import Setting, read_settings, settings_of
 from model.vocabulary.trace import TraceReader
