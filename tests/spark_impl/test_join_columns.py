@@ -42,7 +42,6 @@ FOUND = {
     ("soon", 0, 1),
     ("valid", 0, 0),
     ("valid", 0, 1),
-    ("valid", 1, 1),
 }
 
 
