@@ -80,37 +80,17 @@ def sorts_of(predicate: Predicate) -> set[str]:
     return {type(part).__name__ for part in parts_of(predicate)}
 
 
-@promised(*NAMES, examples=100)
-@given(predicate=predicates(R_COLUMNS, S_COLUMNS), window_us=WINDOWS_US, seed=SEEDS)
-def test_a_simulated_index_finds_what_a_nested_loop_finds(
-    reached: Reached, predicate: Predicate, window_us: int, seed: int
-) -> None:
-    draws, config = Random(seed), config_of(predicate, window_us)
-    tuples = {each: events(draws, each, 14) for each in STREAMS}
-    for stream in STREAMS:
-        searched = Index(config)
-        for each, own in tuples.items():
-            if own:
-                searched.add(each, 0, own, 0)
-        both = [RankArray(np.arange(len(own))).as_ranks() for own in tuples.values()]
-        searched.join(stream, *(both if stream == R else both[::-1]))
-        found = [
-            pair
-            for part in searched.take()
-            for pair in zip(part.r_ids.tolist(), part.s_ids.tolist(), strict=True)
-        ]
-        expected = [
-            (r.source_id, s.source_id)
-            for r in tuples["R"]
-            for s in tuples["S"]
-            if is_pair(config, r, s)
-        ]
-        assert sorted(found) == expected
-        assert searched.comparisons <= len(tuples["R"]) * len(tuples["S"])
-        reached.add(dict.fromkeys(sorts_of(predicate), len(expected)))
-
-
-# --------------------------------------------------------------------------- of a worker of Spark
+def simulated(config: JoinConfig, stored: Sequence[Event], probing: Sequence[Event]) -> list[Any]:
+    """Return the pairs of a simulated index, by the numbers of the probing and stored tuples."""
+    searched = Index(config)
+    for own in filter(len, (stored, probing)):
+        searched.add(own[0].stream, 0, own, 0)
+    ranks = [RankArray(np.arange(len(own))).as_ranks() for own in (probing, stored)]
+    if probing:
+        searched.join(probing[0].stream, *ranks)
+    assert searched.comparisons <= len(probing) * len(stored)
+    ids = [part[1:] if probing[0].stream == R else part[:0:-1] for part in searched.take()]
+    return sorted(pair for part in ids for pair in zip(*(n.tolist() for n in part), strict=True))
 
 
 @promised(*NAMES, "stay", "send", "keep copies", "release", "drop", examples=200)
@@ -121,10 +101,10 @@ def test_a_simulated_index_finds_what_a_nested_loop_finds(
     short=st.sampled_from([1, 6]),
     seed=SEEDS,
 )
-def test_a_store_finds_what_a_nested_loop_finds(
+def test_an_index_finds_what_a_nested_loop_finds(
     reached: Reached, predicate: Predicate, stream: str, window_us: int, short: int, seed: int
 ) -> None:
-    """The store grows and shrinks meanwhile, and merges its runs early."""
+    """The worker's store grows and shrinks meanwhile, and merges its runs early."""
     draws, config = Random(seed), config_of(predicate, window_us)
     (probing_stream,) = {*STREAMS} - {stream}
     with pytest.MonkeyPatch.context() as patch:
@@ -135,12 +115,17 @@ def test_a_store_finds_what_a_nested_loop_finds(
             reached.add({store.shrink(block): 1})
             probing = events(draws, probing_stream, 6)
             seen = draws.choice((None, [draws.randrange(6) for _ in probing]))
-            expected = [
+            pairs = [
                 (at, number)
                 for at, probe in enumerate(probing)
                 for number, row in enumerate(store.rows)
-                if store.is_met(number, None if seen is None else seen[at])
                 if is_pair(config, row, probe)
+            ]
+            assert simulated(config, store.rows, probing) == pairs
+            expected = [
+                (at, number)
+                for at, number in pairs
+                if store.is_met(number, None if seen is None else seen[at])
             ]
             (found,) = store.side.probe(
                 tuples_of(probing, probing_stream),

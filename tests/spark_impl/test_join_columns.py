@@ -12,9 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import Apart, Equi, Predicate
 from spark_impl.join import ChainJoin, from_history, one_time, results
-from spark_impl.join.inputs import read_file
 from spark_impl.runtime.histories import append, history_schema
-from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import counted
 
 SECOND = 1_000_000
@@ -165,22 +164,3 @@ def test_columns_come_while_a_chain_goes_on(spark: SparkSession, tmp_path: Path)
     }
     with pytest.raises(InputProblem, match=r"^R has the column 'site' \(text\) in this chain, but"):
         opened({"far": "pm25 apart 4"}, **numbers)
-
-
-def test_a_history_has_the_columns_of_a_stream(tmp_path: Path) -> None:
-    land(tmp_path, ("R", "a", 1.0, None), ("S", "b", 2.5, 3.0))
-    address = str(locate(tmp_path / "00000000.parquet"))
-    built_in = history_schema(pa.field("stream", pa.string()), values=[])
-
-    def read(name: str, kind: pa.DataType) -> list[Any]:
-        schema = pa.schema([*built_in, pa.field(name, kind)])
-        found: list[Any] = read_file(address, schema, "stream", ("R", "S"))[name].to_pylist()
-        return found
-
-    assert read("pm10", pa.float64()) == [None, 3.0]
-    assert read("site", pa.string()) == ["a", "b"]
-    for name, kind in (("pm25", pa.int64()), ("site", pa.float64()), ("site", pa.bool_())):
-        with pytest.raises(InputProblem, match=f"^the column '{name}' of .* holds .*; it must ho"):
-            read(name, kind)
-    with pytest.raises(InputProblem, match="has no column 'no2'; its columns are stream, site, "):
-        read("no2", pa.float64())
