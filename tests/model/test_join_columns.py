@@ -1,6 +1,7 @@
 """Columns of room ``join`` by hand: conditions as text, and what is refused."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -174,7 +175,7 @@ def test_columns_that_do_not_fit_are_refused(given: dict[str, object], sentence:
         ((*ROW[:3], 1, "a"), "ok of tuple 7 of R is 1; it must be a boolean, or nothing"),
     ],
 )
-def test_a_tuple_with_other_values_is_refused(more: tuple[object, ...], sentence: str) -> None:
+def test_a_tuple_with_other_values_is_refused(more: tuple[Any, ...], sentence: str) -> None:
     odd = Event(0, 7, "a", 0, 0.0, 0, R)._replace(more=more)
     with pytest.raises(ValueError, match=re.escape(sentence)):
         admission(Workload("join", (odd,), CONFIG.to_json()))

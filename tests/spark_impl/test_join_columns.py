@@ -54,10 +54,12 @@ def test_columns_come_while_a_chain_goes_on(spark: SparkSession, tmp_path: Path)
     history, store = tmp_path / "history", tmp_path / "store"
 
     def opened(queries: Any, given: dict[str, str], derived: dict[str, str]) -> Any:
-        both = {each: {**given, **derived} for each in ("r_columns", "s_columns")}
-        join = ChainJoin(2, 100, queries, lateness_us=1000, history=True, **both)
-        found = from_history(spark, history, r_columns=given, s_columns=given)
-        return join.stream(*map(with_more, found), store)
+        every = {**given, **derived}
+        join = ChainJoin(
+            2, 100, queries, lateness_us=1000, history=True, r_columns=every, s_columns=every
+        )
+        r, s = from_history(spark, history, r_columns=given, s_columns=given)
+        return join.stream(with_more(r), with_more(s), store)
 
     land(history, ("R", "a", 1.0, 5.0), ("S", "a", 9.0, 5.5), ("S", None, None, 5.0))
     opened({"far": QUERIES["far"]}, NUMBERS, {}).run_available()

@@ -26,9 +26,14 @@ class Row(NamedTuple):
 def tuples(rows: Sequence[Row], first: int = 0) -> Tuples:
     """Return rows with numbers from ``first`` on as identities and ranks."""
     numbers = np.arange(first, first + len(rows))
-    given = zip(Row._fields, (np.int64, np.float64, np.object_), strict=True)
-    columns = [np.array([getattr(row, name) for row in rows], kind) for name, kind in given]
-    return Tuples(numbers, numbers, *columns)
+    ts, value, key = ([getattr(row, name) for row in rows] for name in Row._fields)
+    return Tuples(
+        numbers,
+        numbers,
+        np.array(ts, np.int64),
+        np.array(value, np.float64),
+        np.array(key, np.object_),
+    )
 
 
 def looked_at(side: Side, probing: Sequence[Row]) -> tuple[int, int]:
