@@ -1,31 +1,18 @@
-"""Columns of room ``join`` by hand: kinds, predicates about them, conditions as text, and files."""
+"""Columns of room ``join`` by hand: conditions as text, and what is refused."""
 
 import re
-from math import inf, nan
+from typing import Any
 
 import pytest
 
 from model.checking.claims import Outcome
 from model.join.claims import judge
-from model.join.oracle import admission, matches
-from model.join.predicates import holds
+from model.join.oracle import admission
 from model.join.state_claims import LOST
 from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.iso_times import parse_time_us, write_time
-from model.vocabulary.join import (
-    And,
-    Apart,
-    Band,
-    Between,
-    Equi,
-    Ineq,
-    Predicate,
-    R,
-    S,
-    Where,
-)
+from model.vocabulary.join import And, Apart, Band, Between, Equi, Ineq, Predicate, R, S, Where
 from model.vocabulary.join_conditions import parse_condition, write_condition
-from model.vocabulary.join_predicates import predicate_from_json, predicate_to_json
 
 HOUR_US = 3_600_000_000
 MARCH_US = 1_393_632_000_000_000
@@ -51,38 +38,22 @@ BIG = (1 << 53) + 1
 
 # -------------------------------------------------------------------------------------- conditions
 
-CONDITIONS: tuple[tuple[str, Predicate], ...] = (
-    ("any", And()),
-    ("key", Equi("key")),
-    ("value within 2", Band("value", 2.0)),
-    ("value apart 0.1", Apart("value", 0.1)),
-    ("value <", Ineq("value", "<", "value")),
-    ("event_time within 5s", Band("event_time", 5_000_000)),
-    ("r.ad = s.clicked", Equi("ad", "clicked")),
-    ("r.pm25 within 2 of s.pm10", Band("pm25", 2.0, "pm10")),
-    ("r.pm25 apart 2e+300 of s.value", Apart("pm25", 2e300, "value")),
-    ("r.ad within 9007199254740993 of s.clicked", Band("ad", BIG, "clicked")),
-    ("r.pm25 <= s.pm10", Ineq("pm25", "<=", "pm10")),
-    ("0s <= s.at - r.at <= 1h", Between("at", 0, HOUR_US)),
-    ("s.at - r.at <= 1h", Between("at", None, HOUR_US)),
-    ("-1.5 <= s.pm10 - r.pm25", Between("pm25", -1.5, None, "pm10")),
-    ("r.pm25 > 100", Where(R, "pm25", ">", 100.0)),
-    ("r.ad != -3", Where(R, "ad", "!=", -3)),
-    ('s.site = "Dongsi \\"\\u0001é"', Where(S, "site", "=", 'Dongsi "\x01é')),
-    ("r.ok = true", Where(R, "ok", "=", True)),
-    ('s.at >= "2014-03-01T00:00:00Z"', Where(S, "at", ">=", MARCH_US)),
-    ("ok and r.site < s.site", And((Equi("ok"), Ineq("site", "<", "site")))),
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        (" any ", And()),
+        ("key and value  within 2", And((Equi("key"), Band("value", 2.0)))),
+        ("r.pm25 apart 2e300 of s.value", Apart("pm25", 2e300, "value")),
+        ("value <", Ineq("value", "<", "value")),
+        ("r.pm25 <= s.pm10", Ineq("pm25", "<=", "pm10")),
+        ("0s <= s.at - r.at <= 1h", Between("at", 0, HOUR_US)),
+        ("-1.5 <= s.pm10 - r.pm25", Between("pm25", -1.5, None, "pm10")),
+        ('s.site = "Dongsi"', Where(S, "site", "=", "Dongsi")),
+    ],
 )
-"""Conditions as they are written, and what they are."""
-
-
-@pytest.mark.parametrize(("text", "predicate"), CONDITIONS)
-def test_a_condition_is_read_and_written(text: str, predicate: Predicate) -> None:
+def test_a_condition_is_read(text: str, predicate: Predicate) -> None:
     assert parse_condition(text, KINDS[R], KINDS[S]) == predicate
-    written = write_condition(predicate, KINDS[R], KINDS[S])
-    assert parse_condition(written, KINDS[R], KINDS[S]) == predicate
-    assert written == text.replace("r.site < s.site", "site <")
-    assert predicate_from_json(predicate_to_json(predicate)) == predicate
 
 
 @pytest.mark.parametrize(
@@ -99,7 +70,7 @@ def test_a_condition_is_read_and_written(text: str, predicate: Predicate) -> Non
         ('r.at > "2014-03-01 08:00+08:00"', 'r.at > "2014-03-01T00:00:00Z"'),
     ],
 )
-def test_a_condition_may_be_written_in_other_ways(text: str, usual: str) -> None:
+def test_a_condition_is_written_in_one_way(text: str, usual: str) -> None:
     predicate = parse_condition(text, KINDS[R], KINDS[S])
     assert write_condition(predicate, KINDS[R], KINDS[S]) == usual
 
@@ -162,73 +133,9 @@ def test_a_time_that_is_none_is_refused(text: str) -> None:
         parse_time_us(text)
 
 
-# ----------------------------------------------------------------------------------- what they say
+# ------------------------------------------------------------------------ configurations and tuples
 
 ROW = (1.0, 7, MARCH_US, True, "a")
-
-
-@pytest.mark.parametrize(
-    ("text", "s", "expected"),
-    [
-        ("r.pm25 = s.pm10", {"pm10": 1}, True),
-        ("r.pm25 within 0.5 of s.pm10", {"pm10": 1.5}, True),
-        ("r.pm25 within 0.5 of s.pm10", {"pm10": 1.6}, False),
-        ("r.pm25 apart 0.5 of s.pm10", {"pm10": 1.6}, True),
-        ("r.pm25 apart 0.5 of s.pm10", {"pm10": inf}, True),
-        ("r.pm25 apart 0.5 of s.pm10", {"pm10": nan}, False),
-        ("r.pm25 apart 0.5 of s.pm10", {"pm10": None}, False),
-        ("r.pm25 != s.pm10", {"pm10": None}, False),
-        ("r.pm25 != s.pm10", {"pm10": nan}, False),
-        ("r.pm25 != s.pm10", {"pm10": inf}, True),
-        ("0 <= s.clicked - r.ad <= 2", {"clicked": 9}, True),
-        ("0 <= s.clicked - r.ad <= 2", {"clicked": 6}, False),
-        ("0 <= s.clicked - r.ad", {"clicked": 1 << 62}, True),
-        ("r.ad within 0 of s.clicked", {"clicked": 7}, True),
-        ("r.ad = s.clicked", {"clicked": None}, False),
-        ("s.at - r.at <= -1us", {"at": MARCH_US - 1}, True),
-        ("s.at - r.at <= -1us", {"at": MARCH_US}, False),
-        ("ok", {"ok": True}, True),
-        ("ok !=", {"ok": None}, False),
-        ("site <", {"site": "b"}, True),
-        ("site <", {"site": "A"}, False),
-        ('s.site = "b"', {"site": "b"}, True),
-        ('s.site != "b"', {"site": None}, False),
-        ("r.ok = false", {}, False),
-        ("r.pm25 > 0 and s.pm10 > 0", {"pm10": 0.0}, False),
-        ("any", {"pm10": nan}, True),
-    ],
-)
-def test_a_condition_holds(text: str, s: dict[str, float | str | None], expected: bool) -> None:
-    more = tuple(s.get(name, value) for (name, _), value in zip(S_COLUMNS, ROW, strict=True))
-    one, other = Event(0, 0, "a", 0, 0.0, 0, R, ROW), Event(1, 0, "a", 0, 0.0, 0, S, more)
-    predicate = parse_condition(text, KINDS[R], KINDS[S])
-    assert holds(predicate, one, other, R_COLUMNS, S_COLUMNS) is expected
-    config = JoinConfig(9, (("q", predicate),), r_columns=R_COLUMNS, s_columns=S_COLUMNS)
-    admitted = admission(Workload("join", (one, other), config.to_json()))
-    assert matches(config, admitted) == ({("q", 0, 0)} if expected else set())
-
-
-def test_differences_of_integers_are_exact_and_of_numbers_rounded_once() -> None:
-    columns = (("n", "integer"), ("x", "number"))
-    one = Event(0, 0, "a", 0, 0.0, 0, R, (-(1 << 62) - BIG, -1.0))
-    other = Event(1, 0, "a", 0, 0.0, 0, S, (1 << 62, 2.0**53))
-    for predicate, expected in (
-        (Between("n", (1 << 63) - 1, None), True),  # beyond 64 bits
-        (Band("n", (1 << 63) - 1), False),
-        (Band("x", 2.0**53), True),  # 2^53 + 1 is rounded to 2^53
-    ):
-        assert holds(predicate, one, other, columns, columns) is expected
-
-
-def test_equal_infinities_are_equal_but_have_no_distance() -> None:
-    columns = (("x", "number"),)
-    one, other = (Event(0, 0, "a", 0, 0.0, 0, each, (inf,)) for each in (R, S))
-    assert holds(Equi("x"), one, other, columns, columns)
-    for predicate in (Band("x", 1.0), Apart("x", 1.0), Between("x", None, 1.0)):
-        assert not holds(predicate, one, other, columns, columns)
-
-
-# ---------------------------------------------------------------------------- configurations, files
 
 
 @pytest.mark.parametrize(
@@ -242,8 +149,6 @@ def test_equal_infinities_are_equal_but_have_no_distance() -> None:
         ({"r_columns": [["a", "text"], ["a", "time"]]}, "is 'a'; it must be named once"),
         ({"r_columns": [["a"]]}, "it must be pairs of a name and a kind"),
         ({"r_columns": 3}, "it must be pairs of a name and a kind"),
-        ({"queries": [["pm", ["equi", "pm01"]]]}, "query 'pm': R has no column 'pm01'; it has key"),
-        ({"queries": [["q", ["band", "key", 1]]]}, "R's key is a text, which has no distance"),
         ({"queries": [["q", ["ineq", "key", "<", "value"]]]}, "compares columns of one kind"),
         ({"queries": [["q", ["band", "event_time", 1.0]]]}, "64 bits, in microseconds, which 1.0"),
         ({"queries": [["q", ["band", "value", BIG]]]}, "is no number of float64"),
@@ -270,43 +175,10 @@ def test_columns_that_do_not_fit_are_refused(given: dict[str, object], sentence:
         ((*ROW[:3], 1, "a"), "ok of tuple 7 of R is 1; it must be a boolean, or nothing"),
     ],
 )
-def test_a_tuple_with_other_values_is_refused(more: tuple[object, ...], sentence: str) -> None:
+def test_a_tuple_with_other_values_is_refused(more: tuple[Any, ...], sentence: str) -> None:
     odd = Event(0, 7, "a", 0, 0.0, 0, R)._replace(more=more)
     with pytest.raises(ValueError, match=re.escape(sentence)):
         admission(Workload("join", (odd,), CONFIG.to_json()))
-
-
-def test_a_file_keeps_values_that_json_has_no_numbers_for() -> None:
-    columns = (("x", "number"), ("label", "text"))
-    config = JoinConfig(9, (("all", And()),), r_columns=columns)
-    more = ((nan, "NaN"), (-inf, "Infinity"), (None, None))
-    arrivals = tuple(Event(n, n, "a", 0, 0.0, 0, R, each) for n, each in enumerate(more))
-    data = Workload("join", arrivals, config.to_json()).to_json()
-    assert [row[7] for row in data["arrivals"]] == [
-        ["NaN", "NaN"],
-        ["-Infinity", "Infinity"],
-        [None, None],
-    ]
-    # Not a number does not equal itself.
-    assert repr(Workload.from_json(data).arrivals) == repr(arrivals)
-    assert JoinConfig.from_json(data["config"]) == config
-
-
-def test_a_stream_is_joined_with_itself() -> None:
-    columns = (("number", "integer"),)
-    kinds = {"number": "integer"}
-    rise = parse_condition(
-        "key and value apart 5 and value < and r.number < s.number", kinds, kinds
-    )
-    config = JoinConfig(600, (("rise", rise),), r_columns=columns, s_columns=columns)
-    readings = [("a", 0, 1.0), ("a", 0, 7.0), ("b", 1, 20.0), ("a", 2, 1.0), ("a", 3, 9.0)]
-    arrivals = tuple(
-        Event(2 * n + (stream == S), n, key, ts_us, value, 0, stream, (n,))
-        for n, (key, ts_us, value) in enumerate(readings)
-        for stream in (R, S)
-    )
-    found = matches(config, admission(Workload("join", arrivals, config.to_json())))
-    assert found == {("rise", 0, 1), ("rise", 0, 4), ("rise", 3, 4)}
 
 
 def test_a_lost_pair_is_told_with_its_columns() -> None:

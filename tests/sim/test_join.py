@@ -1,7 +1,6 @@
 """The timed chain: costs, epochs, decisions, failures, and workers that come and go."""
 
 from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from model.join.claims import judge
 from model.join.control import decide, start
 from model.join.run import run as model_run
 from model.vocabulary import Fault, JoinConfig, Trace
-from model.vocabulary.join import And, Between, Decision, Equi, Ineq, Match, Quiet, Rejected
+from model.vocabulary.join import And, Between, Decision, Equi, Ineq, Match, Rejected
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import read_settings
 from properties import profiles
@@ -21,7 +20,6 @@ from sim.join.line import LOG, Do, Line
 from sim.join.live_chain import LiveChain
 from sim.join.machine import Service
 from sim.join.model_chain import ModelChain
-from sim.join.room import TIMED_ROOM
 from sim.join.settings import SETTINGS, config_of, plan_of
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.distributions import Constant, Exponential
@@ -138,25 +136,6 @@ def test_two_streams_wait_for_each_other_at_most_until_the_epoch_ends() -> None:
     assert duration_us(10_000) == pytest.approx(duration_us(None), abs=100_000)
     # R runs ahead of S once in each of its six epochs.
     assert pauses == [6, 0]
-
-
-def decisions_of(timed: ChainRun) -> tuple[Decision, ...]:
-    return JoinConfig.from_json(timed.workload.config).decisions
-
-
-def test_a_chain_that_scales_leaves_its_decisions_in_the_workload() -> None:
-    patience = {"out_after_us": "1000000", "in_after_us": "2000000", "shed": "no"}
-    timed = small(scale="yes", capacity="40", trigger_interval_us="1000000", **patience)
-    decisions = decisions_of(timed)
-    numbers = [3, *(each.workers for each in decisions)]
-    resized = ", ".join(f"{before} to {after}" for before, after in pairwise(numbers))
-    assert resized == timed.summary["resized"] != "no"
-    assert_is_the_model_s(timed)
-    again = TIMED_ROOM.replay(timed.workload)
-    assert_is_the_model_s(again)
-    assert (again.summary["resized"], decisions_of(again)) == (resized, decisions)
-    assert found(again.trace) == found(timed.trace)
-    assert any(step.worker >= 3 for step in again.trace.of(Quiet))
 
 
 # ------------------------------------------------------------------------------------------- faults

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
 
 from model.join.oracle import oracle_join
-from model.vocabulary.join import REASON_LATE, And, Apart, Band, Equi, Ineq, Predicate
+from model.vocabulary.join import REASON_LATE
 from model.vocabulary.join import Rejected as NoPair
-from model.vocabulary.join_conditions import parse_condition, write_condition
 from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
@@ -25,7 +23,6 @@ from straggler.rooms.grouping import inputs as grouping
 from straggler.rooms.join import inputs as join
 from straggler.rooms.join.room import ROOM as JOIN
 from straggler.rooms.script.inputs import examples
-from straggler.strategies.columns import predicates
 from tests.sim.disorder import measure
 from tests.straggler.command import Straggler, assert_refused
 
@@ -214,26 +211,3 @@ def test_a_join_on_keys_needs_no_values_and_one_on_values_no_keys(
     assert_refused(straggler(*keys, "--on", "value within 2"), "no column 'value'")
     assert straggler(*values, "--on", "value >").code == 0
     assert_refused(straggler(*values), "--on is 'key'", "no keys in R and S", "--on any")
-
-
-# ------------------------------------------------------------------------- limits and conditions
-
-
-@pytest.mark.parametrize(
-    ("text", "predicate"),
-    [
-        (" any ", And()),
-        ("value  apart  0.1", Apart("value", 0.1)),
-        ("value >=", Ineq("value", ">=", "value")),
-        ("key and value within 2", And((Equi("key"), Band("value", 2.0)))),
-    ],
-)
-def test_conditions_are_parsed_into_predicates(text: str, predicate: Predicate) -> None:
-    assert parse_condition(text) == predicate
-
-
-@given(predicate=predicates())
-def test_conditions_that_were_written_are_read_back(predicate: Predicate) -> None:
-    read = parse_condition(write_condition(predicate))
-    single = isinstance(predicate, And) and len(predicate.parts) == 1
-    assert read == (predicate.parts[0] if isinstance(predicate, And) and single else predicate)
