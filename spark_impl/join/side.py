@@ -15,7 +15,6 @@ import numpy as np
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, STREAMS, R, S
 from spark_impl.join.access import access_of
-from spark_impl.join.conditions import accepts
 from spark_impl.join.index import GONE, Index
 from spark_impl.join.matching import (
     NONE,
@@ -100,7 +99,9 @@ class Side:
         """Number of rows that ever left, with their copies."""
         self._least: int | None = None
         self._access = matcher.access[stream]
-        self._indexes = {way.index: Index(way, stream, matcher.window_us) for way in self._access}
+        self._indexes = {
+            way.index_name: Index(way, stream, matcher.window_us) for way in self._access
+        }
 
     def __len__(self) -> int:
         return self._count
@@ -180,9 +181,10 @@ class Side:
         found: list[Found] = []
         other = S if self._stream == R else R
         for query, way in zip(self._matcher.queries, self._access, strict=True):
-            which = _probing(query, block, other)
-            chosen = self._indexes[way.index].candidates(block, which, way, _PAIRS_MAX)
-            parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
+            parts: list[Found] = []
+            if query.may_pair(block, other):
+                chosen = self._indexes[way.index_name].candidates(block, way, _PAIRS_MAX)
+                parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
             found.append(_concat_found(parts))
         return found
 
@@ -233,14 +235,6 @@ class Side:
             index.renumber(to)
         self._begin = 0
         self._first, self._last = int(np.count_nonzero(held[: self._first])), len(kept)
-
-
-def _probing(query: Query, block: Tuples, stream: str) -> Ints:
-    """Return the positions of the tuples of a block that may belong to a pair."""
-    if not query.may_pair(block, stream):
-        return NONE.r_id
-    accepted = accepts(query.predicate, stream, block)
-    return np.arange(len(block)) if accepted is None else np.flatnonzero(accepted)
 
 
 def _concat_found(parts: list[Found]) -> Found:
