@@ -212,8 +212,8 @@ class Side:
         probing, stored = Chosen(block, one[good]), Chosen(self._rows, here[good])
         r, s = (stored, probing) if self._stream == R else (probing, stored)
         good = decide(query, r, s)
-        r, s, probing = r.where(good), s.where(good), probing.where(good)
-        return Found(probing.at, Pairs(r.source_id, s.source_id))
+        r, s = r.where(good), s.where(good)
+        return Found((s if self._stream == R else r).at, Pairs(r.source_id, s.source_id))
 
     def _remove(self, rows: Ints, blocks: Ints | None) -> None:
         """Take rows out of the store; copies of them stay in blocks of these numbers."""
