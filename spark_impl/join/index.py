@@ -100,10 +100,11 @@ class Index:
         if not len(who):
             return
         parts = self._ranges(columns, probing.ts[who], access)
-        runs = (0, self._long), (len(self._long), self._short)
-        found = [_find(begin, run, part, len(who)) for begin, run in runs for part in parts]
+        runs = self._long, self._short
+        found = [_find(run, part, len(who)) for run in runs for part in parts]
         left = np.concatenate([each for each, _ in found])
         counts = np.concatenate([each for _, each in found]) - left
+        left[len(left) // 2 :] += len(self._long)
         some = (counts > 0).nonzero()[0]
         if not len(some):
             return
@@ -206,15 +207,13 @@ class Index:
         self._base_us = base_us - span_us // 2 if self._time_bits else 0
 
 
-def _find(begin: int, run: Column, part: Range, probes: int) -> tuple[Ints, Ints]:
-    """Return where the ranges of probing tuples begin and end; an empty one may end before it.
-
-    The run begins at ``begin``.
-    """
-    left, right = ([run.searchsorted(*edge) for edge in edges] for edges in part)
+def _find(run: Column, part: Range, probes: int) -> tuple[Ints, Ints]:
+    """Return where the ranges of probing tuples begin and end; an empty one may end before that."""
+    left = [run.searchsorted(*edge) for edge in part[0]]
+    right = [run.searchsorted(*edge) for edge in part[1]]
     return (
-        begin + (reduce(np.maximum, left) if left else np.zeros(probes, np.int64)),
-        begin + (reduce(np.minimum, right) if right else np.full(probes, len(run))),
+        reduce(np.maximum, left) if left else np.zeros(probes, np.int64),
+        reduce(np.minimum, right) if right else np.full(probes, len(run)),
     )
 
 

@@ -149,7 +149,7 @@ class Side:
 
     def drop_below(self, horizon_us: int) -> int:
         """Remove the tuples with an event time below a horizon; return how many there were."""
-        old = np.flatnonzero(self._stored & (self._ts < horizon_us)) + self._first
+        old = (self._stored & (self._ts < horizon_us)).nonzero()[0] + self._first
         if len(old):
             self._remove(old, None)
         return len(old)
