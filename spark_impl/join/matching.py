@@ -165,18 +165,19 @@ def with_columns(tuples: Tuples, columns: Columns) -> Tuples:
 
 def tuples_from_arrow(rows: pa.Table | pa.RecordBatch) -> Tuples:
     """Return tuples from the columns of :data:`SCHEMA`, and whatever columns there are besides."""
-    names = [name for name in rows.schema.names if name not in _BUILT_IN]
-    return _tuples(
-        (rows.column(name).to_numpy(zero_copy_only=False) for name in _BUILT_IN),
-        {name: from_arrow(rows.column(name)) for name in names},
-    )
+    more: dict[str, Column] = {}
+    if rows.num_columns > len(_BUILT_IN):
+        names = [name for name in rows.schema.names if name not in _BUILT_IN]
+        more = {name: from_arrow(rows.column(name)) for name in names}
+    built_in = [rows.column(name).to_numpy(zero_copy_only=False) for name in _BUILT_IN]
+    return _tuples(built_in, more)
 
 
 def to_arrow(tuples: Tuples) -> pa.RecordBatch:
     """Return tuples as an Arrow batch; :func:`tuples_from_arrow` reads it back."""
     arrays = [
-        pa.array(np.ascontiguousarray(column), field.type)
-        for column, field in zip(tuples.columns(), SCHEMA, strict=False)
+        pa.array(np.ascontiguousarray(column), kind)
+        for column, kind in zip(tuples.columns(), SCHEMA.types, strict=False)
     ]
     if not tuples.more:
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
