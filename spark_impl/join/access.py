@@ -10,7 +10,7 @@ Rules of this file:
 * A range may be too wide, because of rounding, never too narrow.
 """
 
-from math import ceil, floor, inf
+from math import ceil, floor, inf, nextafter
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -61,9 +61,11 @@ class Access(NamedTuple):
     """Alternatives by rising values; in each of them all conditions hold."""
     accepts: And = And()
     """Selections of the stored tuples."""
+    probes: And = And()
+    """Selections of the probing tuples."""
 
     @property
-    def index(self) -> tuple[str, tuple[str, ...], And]:
+    def index_name(self) -> tuple[str, tuple[str, ...], And]:
         """Name of the index: queries of the same name share it."""
         return self.kind, self.stored, self.accepts
 
@@ -85,9 +87,11 @@ def access_of(predicate: Predicate, stream: str, window_us: int) -> Access:
     """Return the best way to the candidates of a predicate in the store of a stream."""
     parts = list(parts_of(predicate))
     selections = [part for part in parts if isinstance(part, Where)]
-    accepts = And(tuple(each for each in selections if each.stream == stream))
-    compared = [part for part in parts if not isinstance(part, Where)]
-    return _best(compared, stream, window_us)._replace(accepts=accepts)
+    compared: list[Predicate] = [part for part in parts if not isinstance(part, Where)]
+    return _best(compared, stream, window_us)._replace(
+        accepts=And(tuple(each for each in selections if each.stream == stream)),
+        probes=And(tuple(each for each in selections if each.stream != stream)),
+    )
 
 
 def _best(parts: list[Predicate], stream: str, window_us: int) -> Access:
@@ -180,12 +184,13 @@ def ranges(values: Column, access: Access) -> list[Range]:
     ``values`` are those of the probing tuples.
     """
     found: list[Range] = []
-    for spans in access.either:
-        begins = [_begin(values, span.low, span.strict) for span in spans if span.low is not None]
-        ends = [_end(values, span.high, span.strict) for span in spans if span.high is not None]
-        if found:  # Ends that are too wide may overlap.
-            begins += found[-1][1]
-        found.append((begins, ends))
+    with np.errstate(over="ignore"):
+        for spans in access.either:
+            begins = [_begin(values, low, strict) for low, _, strict in spans if low is not None]
+            ends = [_end(values, high, strict) for _, high, strict in spans if high is not None]
+            if found:  # Ends that are too wide may overlap.
+                begins += found[-1][1]
+            found.append((begins, ends))
     return found
 
 
@@ -216,8 +221,7 @@ def _begin(values: Column, low: float, strict: bool) -> Edge:
     if not low:
         return Edge(values, "right" if strict else "left")
     # Wider than any rounding error, here and in the difference that decides.
-    with np.errstate(over="ignore"):
-        return Edge(np.nextafter(values + np.nextafter(low, -inf), -inf), "left")
+    return Edge(np.nextafter(values + nextafter(low, -inf), -inf), "left")
 
 
 def _end(values: Column, high: float, strict: bool) -> Edge:
@@ -226,8 +230,7 @@ def _end(values: Column, high: float, strict: bool) -> Edge:
         return Edge(_sum(values, ceil(high) - strict), "right")
     if not high:
         return Edge(values, "left" if strict else "right")
-    with np.errstate(over="ignore"):
-        return Edge(np.nextafter(values + np.nextafter(high, inf), inf), "right")
+    return Edge(np.nextafter(values + nextafter(high, inf), inf), "right")
 
 
 def _sum(values: Column, much: int) -> Ints:

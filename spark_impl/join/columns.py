@@ -84,4 +84,4 @@ def find_missing(column: Column) -> Bools:
         return np.asarray(column == NO_INTEGER, np.bool_)
     if column.dtype == np.int8:
         return np.asarray(column == NO_TRUTH, np.bool_)
-    return np.asarray(np.equal(column, None), np.bool_)
+    return np.asarray(np.equal(column, np.array(None)), np.bool_)

@@ -4,7 +4,8 @@ A missing value satisfies nothing. Integers and times are compared exactly; the 
 numbers is rounded once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -58,7 +59,7 @@ def holds(predicate: Predicate, r: HasColumns, s: HasColumns) -> Bools:
     else:
         names = predicate.column, predicate.other
     columns = r.column(names[0]), s.column(names[1])
-    return _of_known(names, columns, lambda one, other: _compare(predicate, one, other))
+    return _of_known(names, columns, partial(_compare, predicate))
 
 
 def accepts(predicate: Predicate, stream: str, tuples: HasColumns) -> Bools | None:
@@ -89,25 +90,33 @@ def _of_known(
     names: tuple[str, ...], columns: tuple[Column, ...], decide: Callable[..., Bools]
 ) -> Bools:
     """Return what a function says of columns whose missing values it does not see."""
-    named = zip(names, columns, strict=True)
-    missing = [find_missing(column) for name, column in named if name not in BUILT_IN]
-    if missing and (gone := np.logical_or.reduce(missing)).any():
-        good: Bools = ~gone
-        good[good] = decide(*(column[good] for column in columns))
-        return good
-    return np.asarray(decide(*columns), np.bool_)
+    good = known(names, columns)
+    if good is None:
+        return np.asarray(decide(*columns), np.bool_)
+    good[good] = decide(*(column[good] for column in columns))
+    return good
+
+
+def known(names: Sequence[str], columns: Sequence[Column]) -> Bools | None:
+    """Return in which rows no column lacks a value; ``None``: in all of them."""
+    good: Bools | None = None
+    for name, column in zip(names, columns, strict=True):
+        if name not in BUILT_IN and (missing := find_missing(column)).any():
+            good = ~missing if good is None else good & ~missing
+    return good
 
 
 def _compare(predicate: Equi | Band | Apart | Between | Ineq, one: Column, other: Column) -> Bools:
-    if isinstance(predicate, Equi):
-        return np.asarray(one == other)
-    if isinstance(predicate, Ineq):
-        return np.asarray(_COMPARE[predicate.op](one, other))
-    if isinstance(predicate, Between):
-        return _lies_between(one, other, predicate.low, predicate.high)
-    distance = _distance(one, other)
-    near = distance <= predicate.eps if isinstance(predicate, Band) else distance > predicate.eps
-    return np.asarray(near)
+    found: Bools
+    if isinstance(predicate, Equi | Ineq):
+        found = _COMPARE["=" if isinstance(predicate, Equi) else predicate.op](one, other)
+    elif isinstance(predicate, Between):
+        found = _lies_between(one, other, predicate.low, predicate.high)
+    elif isinstance(predicate, Band):
+        found = _distance(one, other) <= predicate.eps
+    else:
+        found = _distance(one, other) > predicate.eps
+    return found
 
 
 def _distance(one: Column, other: Column) -> Column:

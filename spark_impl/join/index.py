@@ -16,10 +16,11 @@ that left causes, too.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 
 import numpy as np
 
-from model.vocabulary.join_predicates import BUILT_IN
+from model.vocabulary.join import And, R, S
 from spark_impl.join.access import (
     EQUAL,
     IN_TIME,
@@ -31,10 +32,9 @@ from spark_impl.join.access import (
     ranges_in_time,
     slab_width,
 )
-from spark_impl.join.columns import find_missing
-from spark_impl.join.conditions import accepts
+from spark_impl.join.conditions import accepts, known
 from spark_impl.join.matching import Chosen, Tuples
-from spark_impl.runtime.arrays import Bools, Column, Ints
+from spark_impl.runtime.arrays import Column, Ints, Unsigned
 
 GONE = -1
 """Mark of a row that left the store, in place of the number of a block."""
@@ -53,8 +53,8 @@ class Index:
     """Rows of the store of a stream, sorted by one number each."""
 
     def __init__(self, access: Access, stream: str, window_us: int) -> None:
-        self._kind, self._columns, self._accepts = access.index
-        self._stream = stream
+        self._kind, self._columns, self._accepts = access.index_name
+        self._stream, self._other = (R, S) if stream == R else (S, R)
         self._window_us = window_us
         self._long: Column = np.empty(0, np.int64)
         self._short: Column = np.empty(0, np.int64)
@@ -70,7 +70,7 @@ class Index:
 
         ``marks`` has a mark for each row; ``gone`` is the number of rows that ever left the store.
         """
-        fresh = np.flatnonzero(marks[self._end :] != GONE) + self._end
+        fresh = (marks[self._end :] != GONE).nonzero()[0] + self._end
         self._end = len(marks)
         if len(fresh):
             self._take_in(stored, fresh, marks)
@@ -89,36 +89,39 @@ class Index:
         self._end = int(np.count_nonzero(to[: self._end] >= 0))
 
     def candidates(
-        self, probing: Tuples, which: Ints, access: Access, pairs_max: int
+        self, probing: Tuples, access: Access, pairs_max: int
     ) -> Iterator[tuple[Ints, Ints]]:
         """Yield candidates: positions of probing tuples, and the rows that they may match.
 
-        ``which`` are the positions of the tuples that probe. No two candidates are equal. About
-        ``pairs_max`` of them come at a time.
+        No two candidates are equal. About ``pairs_max`` of them come at a time.
         """
-        columns, who = _present(probing, access.probing, which)
+        everybody = np.arange(len(probing))
+        columns, who = _of_use(probing, everybody, access.probing, access.probes, self._other)
         if not len(who):
             return
         parts = self._ranges(columns, probing.ts[who], access)
-        runs = (0, self._long), (len(self._long), self._short)
-        found = [_find(begin, run, part, len(who)) for begin, run in runs for part in parts]
+        runs = self._long, self._short
+        found = [_find(run, part, len(who)) for run in runs for part in parts]
         left = np.concatenate([each for each, _ in found])
-        counts = np.concatenate([each for _, each in found])
-        some = np.flatnonzero(counts)
+        counts = np.concatenate([each for _, each in found]) - left
+        left[len(left) // 2 :] += len(self._long)
+        some = (counts > 0).nonzero()[0]
+        if not len(some):
+            return
         left, counts = left[some], counts[some]
         one = who[some % len(who)]
-        ends = np.cumsum(counts)
-        total = int(ends[-1]) if len(ends) else 0
-        cuts = np.searchsorted(ends, np.arange(pairs_max, total, pairs_max)).tolist()
+        ends = counts.cumsum()
+        cuts = {len(some)}
+        if ends[-1] > pairs_max:
+            cuts.update(ends.searchsorted(np.arange(pairs_max, ends[-1], pairs_max)).tolist())
         begin = 0
-        for end in sorted({*cuts, len(some)} - {0}) if total else ():
+        for end in sorted(cuts - {0}):
             part = slice(begin, end)
             begin = end
             own = counts[part]
-            before = np.cumsum(own) - own
-            places = np.repeat(left[part] - before, own)
+            places = (left[part] - own.cumsum() + own).repeat(own)
             places += np.arange(len(places))
-            yield np.repeat(one[part], own), self._rows[places]
+            yield one[part].repeat(own), self._rows[places]
 
     def _take_in(self, stored: Tuples, fresh: Ints, marks: Ints) -> None:
         """Add rows to the short run."""
@@ -134,14 +137,13 @@ class Index:
         long = len(self._long)
         numbers = np.concatenate([self._short, numbers]) if len(self._short) else numbers
         rows = np.concatenate([self._rows[long:], rows])
-        order = np.argsort(numbers, kind="stable")
+        order = numbers.argsort(kind="stable")
         self._short = numbers[order]
         self._rows = np.concatenate([self._rows[:long], rows[order]])
 
     def _searched(self, stored: Tuples, which: Ints) -> tuple[list[Column], Ints]:
         """Return the columns of the rows that a search may find, and these rows."""
-        accepted = accepts(self._accepts, self._stream, Chosen(stored, which))
-        return _present(stored, self._columns, which if accepted is None else which[accepted])
+        return _of_use(stored, which, self._columns, self._accepts, self._stream)
 
     def _merge(self, marks: Ints) -> None:
         """Merge both runs and leave out rows that are gone."""
@@ -185,10 +187,10 @@ class Index:
 
     def _within_window(self, code: Ints, ts: Ints) -> Range:
         last = (1 << max(self._time_bits, 0)) - 1
-        since = np.clip(ts - self._base_us, -_FAR_US, last)
+        since = np.minimum(np.maximum(ts - self._base_us, -_FAR_US), last)
         window_us = min(self._window_us, _FAR_US)
-        low = self._with_time(code, np.clip(since - window_us, 0, last))
-        high = self._with_time(code, np.clip(since + window_us, 0, last))
+        low = self._with_time(code, np.maximum(since - window_us, 0))
+        high = self._with_time(code, np.minimum(np.maximum(since + window_us, 0), last))
         return [Edge(low, "left")], [Edge(high, "right")]
 
     def _with_time(self, code: Ints, since: Ints) -> Ints:
@@ -205,30 +207,28 @@ class Index:
         self._base_us = base_us - span_us // 2 if self._time_bits else 0
 
 
-def _find(begin: int, run: Column, part: Range, probes: int) -> tuple[Ints, Ints]:
-    """Return where the ranges of probing tuples begin, and how many rows they have.
+def _find(run: Column, part: Range, probes: int) -> tuple[Ints, Ints]:
+    """Return where the ranges of probing tuples begin and end; an empty one may end before that."""
+    left = [run.searchsorted(*edge) for edge in part[0]]
+    right = [run.searchsorted(*edge) for edge in part[1]]
+    return (
+        reduce(np.maximum, left) if left else np.zeros(probes, np.int64),
+        reduce(np.minimum, right) if right else np.full(probes, len(run)),
+    )
 
-    The run begins at ``begin``.
+
+def _of_use(
+    tuples: Tuples, which: Ints, names: Sequence[str], selections: And, stream: str
+) -> tuple[list[Column], Ints]:
+    """Return columns of those of some tuples that may be in a pair, and these tuples.
+
+    They satisfy selections, and have a value in each of the columns.
     """
-    left, right = np.zeros(probes, np.int64), np.full(probes, len(run))
-    if len(run):
-        for bounds, side in part[0]:
-            left = np.maximum(left, np.searchsorted(run, bounds, side))
-        for bounds, side in part[1]:
-            right = np.minimum(right, np.searchsorted(run, bounds, side))
-    return begin + left, np.maximum(right - left, 0)
-
-
-def _present(tuples: Tuples, names: Sequence[str], which: Ints) -> tuple[list[Column], Ints]:
-    """Return columns of the chosen tuples, without tuples that lack a value; and those left."""
+    if selections.parts:
+        which = which[accepts(selections, stream, Chosen(tuples, which))]
     columns = [tuples.column(name)[which] for name in names]
-    good: Bools = np.ones(len(which), np.bool_)
-    for name, column in zip(names, columns, strict=True):
-        if name not in BUILT_IN:
-            good &= ~find_missing(column)
-    if good.all():
-        return columns, which
-    return [column[good] for column in columns], which[good]
+    good = known(names, columns)
+    return (columns, which) if good is None else ([each[good] for each in columns], which[good])
 
 
 def _is_text(column: Column) -> bool:
@@ -240,9 +240,10 @@ def _codes(columns: Sequence[Column]) -> Ints:
     # Imported here because chains without such an index need not wait for it.
     import pandas as pd
 
-    codes = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
+    def hashes(column: Column) -> Unsigned:
         # Both zeros are equal. Every process computes the same hashes, whatever it hashed before.
         values = column + 0.0 if column.dtype.kind == "f" else column
-        codes = codes * np.uint64(31) + pd.util.hash_array(values, categorize=False)
+        return np.asarray(pd.util.hash_array(values, categorize=False))
+
+    codes = reduce(lambda codes, more: codes * np.uint64(31) + more, map(hashes, columns))
     return (codes >> np.uint64(2)).astype(np.int64)

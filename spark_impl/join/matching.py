@@ -5,7 +5,7 @@ values themselves.
 """
 
 import reprlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -93,12 +93,21 @@ class Tuples:
 
     def take(self, which: slice | Bools | Ints) -> "Tuples":
         """Return the chosen tuples."""
-        return self.map(lambda column: column[which])
+        # Written out because every block is taken apart.
+        more = {name: column[which] for name, column in self.more.items()} if self.more else {}
+        return Tuples(
+            self.rank[which],
+            self.source_id[which],
+            self.ts[which],
+            self.value[which],
+            self.key[which],
+            more,
+        )
 
     def map(self, change: Callable[[Column], Column]) -> "Tuples":
         """Return tuples of which each column is the result of a function."""
         more = {name: change(column) for name, column in self.more.items()}
-        return Tuples(*map(change, self._built_in()), more=more)
+        return _tuples(map(change, self._built_in()), more)
 
     def column(self, name: str) -> Column:
         """Return the column that a predicate names; ``KeyError`` if there is none."""
@@ -116,10 +125,15 @@ class Tuples:
         """Concatenate tuples with the same columns; there is at least one part."""
         built_in = zip(*(part._built_in() for part in parts), strict=True)
         more = {name: np.concatenate([part.more[name] for part in parts]) for name in parts[0].more}
-        return Tuples(*map(np.concatenate, built_in), more=more)
+        return _tuples(map(np.concatenate, built_in), more)
 
     def _built_in(self) -> tuple[Column, ...]:
         return self.rank, self.source_id, self.ts, self.value, self.key
+
+
+def _tuples(built_in: Iterable[Column], more: Mapping[str, Column]) -> Tuples:
+    rank, source_id, ts, value, key = built_in
+    return Tuples(rank, source_id, ts, value, key, more)
 
 
 class Pairs(NamedTuple):
@@ -151,18 +165,19 @@ def with_columns(tuples: Tuples, columns: Columns) -> Tuples:
 
 def tuples_from_arrow(rows: pa.Table | pa.RecordBatch) -> Tuples:
     """Return tuples from the columns of :data:`SCHEMA`, and whatever columns there are besides."""
-    names = [name for name in rows.schema.names if name not in _BUILT_IN]
-    return Tuples(
-        *(rows.column(name).to_numpy(zero_copy_only=False) for name in _BUILT_IN),
-        more={name: from_arrow(rows.column(name)) for name in names},
-    )
+    more: dict[str, Column] = {}
+    if rows.num_columns > len(_BUILT_IN):
+        names = [name for name in rows.schema.names if name not in _BUILT_IN]
+        more = {name: from_arrow(rows.column(name)) for name in names}
+    built_in = [rows.column(name).to_numpy(zero_copy_only=False) for name in _BUILT_IN]
+    return _tuples(built_in, more)
 
 
 def to_arrow(tuples: Tuples) -> pa.RecordBatch:
     """Return tuples as an Arrow batch; :func:`tuples_from_arrow` reads it back."""
     arrays = [
-        pa.array(np.ascontiguousarray(column), field.type)
-        for column, field in zip(tuples.columns(), SCHEMA, strict=False)
+        pa.array(np.ascontiguousarray(column), kind)
+        for column, kind in zip(tuples.columns(), SCHEMA.types, strict=False)
     ]
     if not tuples.more:
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
@@ -188,10 +203,6 @@ class Chosen(NamedTuple):
     def where(self, good: Bools | Ints) -> "Chosen":
         """Narrow the selection."""
         return Chosen(self.whole, self.at[good])
-
-    def tuples(self) -> Tuples:
-        """Return the selected tuples with all columns."""
-        return self.whole.take(self.at)
 
 
 class Given:
@@ -243,11 +254,6 @@ class Guarded:
             if of == stream
         }
         return Given(given.__chosen__, reasons)
-
-
-def column_of(tuples: Tuples | Chosen, name: str) -> Column:
-    """Return the column that a predicate names, built-in or not."""
-    return tuples.column(name)
 
 
 NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -15,7 +15,6 @@ import numpy as np
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, STREAMS, R, S
 from spark_impl.join.access import access_of
-from spark_impl.join.conditions import accepts
 from spark_impl.join.index import GONE, Index
 from spark_impl.join.matching import (
     NONE,
@@ -100,7 +99,9 @@ class Side:
         """Number of rows that ever left, with their copies."""
         self._least: int | None = None
         self._access = matcher.access[stream]
-        self._indexes = {way.index: Index(way, stream, matcher.window_us) for way in self._access}
+        self._indexes = {
+            way.index_name: Index(way, stream, matcher.window_us) for way in self._access
+        }
 
     def __len__(self) -> int:
         return self._count
@@ -148,7 +149,7 @@ class Side:
 
     def drop_below(self, horizon_us: int) -> int:
         """Remove the tuples with an event time below a horizon; return how many there were."""
-        old = np.flatnonzero(self._stored & (self._ts < horizon_us)) + self._first
+        old = (self._stored & (self._ts < horizon_us)).nonzero()[0] + self._first
         if len(old):
             self._remove(old, None)
         return len(old)
@@ -180,9 +181,10 @@ class Side:
         found: list[Found] = []
         other = S if self._stream == R else R
         for query, way in zip(self._matcher.queries, self._access, strict=True):
-            which = _probing(query, block, other)
-            chosen = self._indexes[way.index].candidates(block, which, way, _PAIRS_MAX)
-            parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
+            parts: list[Found] = []
+            if query.may_pair(block, other):
+                chosen = self._indexes[way.index_name].candidates(block, way, _PAIRS_MAX)
+                parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
             found.append(_concat_found(parts))
         return found
 
@@ -210,8 +212,8 @@ class Side:
         probing, stored = Chosen(block, one[good]), Chosen(self._rows, here[good])
         r, s = (stored, probing) if self._stream == R else (probing, stored)
         good = decide(query, r, s)
-        r, s, probing = r.where(good), s.where(good), probing.where(good)
-        return Found(probing.at, Pairs(r.source_id, s.source_id))
+        r, s = r.where(good), s.where(good)
+        return Found((s if self._stream == R else r).at, Pairs(r.source_id, s.source_id))
 
     def _remove(self, rows: Ints, blocks: Ints | None) -> None:
         """Take rows out of the store; copies of them stay in blocks of these numbers."""
@@ -233,14 +235,6 @@ class Side:
             index.renumber(to)
         self._begin = 0
         self._first, self._last = int(np.count_nonzero(held[: self._first])), len(kept)
-
-
-def _probing(query: Query, block: Tuples, stream: str) -> Ints:
-    """Return the positions of the tuples of a block that may belong to a pair."""
-    if not query.may_pair(block, stream):
-        return NONE.r_id
-    accepted = accepts(query.predicate, stream, block)
-    return np.arange(len(block)) if accepted is None else np.flatnonzero(accepted)
 
 
 def _concat_found(parts: list[Found]) -> Found:
