@@ -149,7 +149,7 @@ def _answers(settings: WindowSettings, panes: Records, lo: Ints, hi: Ints, n_key
         value = _ranked(settings, position, panes["acc"][row], n)
     elif settings.aggregate == "count":
         value = n.astype(np.float64)
-    else:
+    else:  # another aggregate than these is refused by _combine
         value = _combine(settings, position, panes["acc"][row], len(j))
         if settings.aggregate == "avg":
             value = value / n
@@ -159,7 +159,8 @@ def _answers(settings: WindowSettings, panes: Records, lo: Ints, hi: Ints, n_key
 def _combine(settings: WindowSettings, position: Ints, value: Floats, size: int) -> Floats:
     """Return what an aggregate keeps of the values at each position: 0 for counts.
 
-    That is their minimum or maximum, and their sum for sums and averages.
+    That is their minimum or maximum, and their sum for sums and averages. Raise ``ValueError`` for
+    an aggregate that is none of these.
     """
     if settings.aggregate in _EXTREMES:
         pick, neutral = _EXTREMES[settings.aggregate]
@@ -168,7 +169,10 @@ def _combine(settings: WindowSettings, position: Ints, value: Floats, size: int)
         return out
     if settings.aggregate == "count":
         return np.zeros(size)
-    return np.asarray(np.bincount(position, weights=value, minlength=size), np.float64)
+    if settings.aggregate in ("sum", "avg"):
+        return np.asarray(np.bincount(position, weights=value, minlength=size), np.float64)
+    msg = f"there is no aggregate {settings.aggregate!r}"
+    raise ValueError(msg)
 
 
 def _ranked(settings: WindowSettings, position: Ints, value: Floats, n: Ints) -> Floats:
