@@ -168,7 +168,7 @@ class Workload:
                 flush=bool(data["flush"]),
                 arrivals=tuple(_event(row, numbers) for row in data["arrivals"]),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, OverflowError) as error:
             msg = f"not a workload: {error}"
             raise ValueError(msg) from error
 

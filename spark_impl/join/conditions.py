@@ -6,7 +6,7 @@ numbers is rounded once.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import numpy as np
 
@@ -114,8 +114,10 @@ def _compare(predicate: Equi | Band | Apart | Between | Ineq, one: Column, other
         found = _lies_between(one, other, predicate.low, predicate.high)
     elif isinstance(predicate, Band):
         found = _distance(one, other) <= predicate.eps
-    else:
+    elif isinstance(predicate, Apart):
         found = _distance(one, other) > predicate.eps
+    else:
+        assert_never(predicate)
     return found
 
 

@@ -8,7 +8,6 @@ Rules of this file:
 * Every refusal is one sentence, if possible with a suggestion.
 """
 
-import shlex
 import sys
 import textwrap
 from collections import defaultdict
@@ -29,8 +28,6 @@ WIDTH = 100
 """Width of a help text, unless a terminal is narrower."""
 
 HELP_ALL = "--help-all"
-LINE = "straggler.line"
-"""Key of the command line, as the user gave it, in the data of a context of click."""
 
 ALL = "all"
 """Name of all rooms together."""
@@ -67,7 +64,6 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments; an option that takes several values may have them in a row."""
-        ctx.meta[LINE] = shlex.join([*ctx.command_path.split(), *args])
         several = {
             flag
             for option in self.params
@@ -80,7 +76,7 @@ class Command(click.Command):
         """Run the command and return its exit code."""
         if ctx.args:
             _refuse_unknown(ctx, ctx.args[0])
-        args = Arguments(**ctx.params, **self.constants, line=ctx.meta[LINE])
+        args = Arguments(**ctx.params, **self.constants)
         refuse_overwriting(args)
         return self.run(args)
 

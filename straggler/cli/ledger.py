@@ -46,18 +46,18 @@ def run(args: Arguments) -> int:
     except InputProblem as problem:
         raise UsageError(str(problem)) from problem
     out = render.console(args.json)
-    for name, _, ledger in found:
+    for name, ledger in found:
         if name:
             render.print_lines(out, [f"{name}:"])
         out.print(_table(ledger))
         said = f"accounted for: {ledger.accounted:,} of {ledger.read:,}"
         render.print_lines(out, [said])
-    plain = {name: _plain(ledger) for name, _, ledger in found}
+    plain = {name: _plain(ledger) for name, ledger in found}
     write_json(args.json, plain.get("", plain))
-    return 0 if all(ledger.balances for _, _, ledger in found) else 1
+    return 0 if all(ledger.balances for _, ledger in found) else 1
 
 
-def _ledgers(store: str) -> "Iterator[tuple[str, Location, Ledger]]":
+def _ledgers(store: str) -> "Iterator[tuple[str, Ledger]]":
     """Yield the ledgers of a folder, with the names of aggregates if there are several."""
     from spark_impl.runtime.accounts import ledger, ledger_of_landing
     from spark_impl.runtime.provenance import read_note
@@ -68,17 +68,17 @@ def _ledgers(store: str) -> "Iterator[tuple[str, Location, Ledger]]":
     if not folder.is_folder():
         raise UsageError(f"STORE {store!r} is no folder; it must be the store of a query")
     if read_note(folder) is not None:
-        yield "", folder, ledger_of_landing(folder)
+        yield "", ledger_of_landing(folder)
     elif _is_store(folder) or not answers.is_folder():
-        yield "", folder, ledger(folder)
+        yield "", ledger(folder)
     elif _is_store(answers):
-        yield "", answers, ledger(answers)
+        yield "", ledger(answers)
     else:
         found = answers.children()
         if not found:
             raise UsageError(f"STORE {store!r} has no answers yet: no query has begun")
         for each in found:
-            yield each.name, each, ledger(each)
+            yield each.name, ledger(each)
 
 
 def _is_store(folder: "Location") -> bool:

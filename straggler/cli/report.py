@@ -20,7 +20,7 @@ EXAMPLES = """\
 examples:
   straggler report                                 sweeps/ as report.md
   straggler report results/monday --output monday.md
-  straggler report --effort full --output docs/reproduction.md
+  straggler report --output docs/reproduction.md
 
 The page says for each claim what was published, what came out, and the verdict. An experiment that
 was run in both efforts is shown in full. If one of its runs has failed, no page is written, and a

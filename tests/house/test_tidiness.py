@@ -67,7 +67,7 @@ def test_no_file_names_a_path_of_one_machine() -> None:
 
 
 def test_set_up_names_no_package_index() -> None:
-    ours = (".ci/browser", ".ci/preflight", ".ci/run")
+    ours = (".ci/preflight", ".ci/run")
     for name in ("pyproject.toml", "constraints.txt", "Makefile", *ours):
         assert not ADDRESS.search((ROOT / name).read_text(encoding="utf-8")), name
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
