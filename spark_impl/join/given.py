@@ -7,7 +7,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from model.vocabulary.join_conditions import parse_condition
 from model.vocabulary.join_load import LoadRules
-from model.vocabulary.join_predicates import Columns, columns_of, kinds_of
+from model.vocabulary.join_predicates import RESERVED, Columns, check_columns, columns_of, kinds_of
 from model.vocabulary.settings import is_int
 from spark_impl.join.matching import FreePredicate
 from spark_impl.join.task import COLUMNS
@@ -34,9 +34,10 @@ def declare(condition: Condition, columns: Mapping[str, Columns]) -> Predicate:
 
 
 def declare_columns(stream: str, given: Mapping[str, str] | None) -> Columns:
-    """Return the columns of a stream for the configuration, which checks them.
+    """Return the columns of a stream for the configuration.
 
-    Raise ``ValueError`` if Spark, which ignores case, takes two columns of an input for one.
+    Raise ``ValueError`` if they are no columns, or if Spark, which ignores case, takes two columns
+    of an input for one.
     """
     if given is None:
         return ()
@@ -45,11 +46,13 @@ def declare_columns(stream: str, given: Mapping[str, str] | None) -> Columns:
         raise ValueError(msg)
     taken = {name.lower() for name in COLUMNS}
     for name in map(str, given):
-        if name.lower() in taken:
+        if name.lower() in taken or (name not in RESERVED and name.lower() in RESERVED):
             msg = f"a column of {stream} cannot be called {name!r}, which is taken"
             raise ValueError(msg)
         taken.add(name.lower())
-    return tuple(given.items())
+    found = tuple(given.items())
+    check_columns(f"{stream.lower()}_columns", found)  # before a text is read, which needs kinds
+    return found
 
 
 def used_columns(config: JoinConfig, epoch: int) -> Used:

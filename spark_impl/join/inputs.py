@@ -91,7 +91,8 @@ def from_history(
     for stream, columns in zip(streams, more.values(), strict=True):
         values = [VALUE] if has_value else []
         schema = history_schema(pa.field(column, pa.string()), values=values)
-        schema = pa.schema([*schema, *((name, TYPES[kind]) for name, kind in columns.items())])
+        own = [(name, TYPES[kind]) for name, kind in columns.items() if name not in schema.names]
+        schema = pa.schema([*schema, *own])
         rows = addresses.mapInArrow(
             partial(read, stream=stream, schema=schema), from_arrow_schema(schema)
         )

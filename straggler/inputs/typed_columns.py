@@ -9,7 +9,6 @@ Rules of this file:
    ``PM2_5``, ``2nd`` as ``_2nd``.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
@@ -80,7 +79,9 @@ class TypedColumns(Mapping[str, str]):
         ``kind`` is that of the column, or one that integers may be read as: number or text.
         """
         column = self._column(name)
-        return _READERS[kind](column if kind == TEXT else self._without_nothing(column))
+        # What is read as text for the other side's sake keeps its gaps.
+        is_text_itself = kind == TEXT and self[name] == TEXT
+        return _READERS[kind](column if is_text_itself else self._without_nothing(column))
 
     def column_name(self, name: str) -> str:
         """Return the name of a column in its file."""
@@ -156,7 +157,8 @@ def _all_read(found: Cells) -> bool:
 
 
 def _identifier(name: str) -> str:
-    found = re.sub(r"\W", "_", name)
+    # \w takes some characters, such as a small 3, that no identifier has.
+    found = "".join(each if f"_{each}".isidentifier() else "_" for each in name)
     return f"_{found}" if found[:1].isdigit() else found
 
 

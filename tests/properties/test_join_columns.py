@@ -15,7 +15,7 @@ from model.vocabulary.join import (
     R,
     S,
 )
-from spark_impl.join import run_in_process
+from spark_impl.join import ChainJoin, run_in_process
 from spark_impl.join.checkpoint import (
     WorkerState,
     adopt,
@@ -129,3 +129,10 @@ def test_a_store_of_before_goes_on_with_columns(tmp_path: Path) -> None:
         *(f"r__{name}" for name, _ in COLUMNS),
         "batch",
     ]
+
+
+@pytest.mark.parametrize("given", [{"pm25": "float"}, {"pm25": ["number"]}, {"Rank": "number"}])
+def test_columns_that_cannot_be_are_refused_before_a_condition_is_read(given: Any) -> None:
+    name = next(iter(given))
+    with pytest.raises(ValueError, match=f"{name!r}.*(must be one of number|is taken)"):
+        ChainJoin(1, 10, f"{name} apart 2", r_columns=given, s_columns=given)

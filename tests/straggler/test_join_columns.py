@@ -129,6 +129,16 @@ def test_integers_are_read_as_what_they_are_compared_with(
         assert columns(found, "S")[0] == [["x", kind]]
 
 
+def test_a_gap_stays_one_in_integers_that_are_read_as_text(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_csv(tmp_path, "r.csv", "NA", "5", column="PM2.5 (µg/m³)")
+    write_csv(tmp_path, "s.csv", "x", "NA")
+    found = workload(straggler, "r.PM2_5__µg_m__ = s.x")
+    assert columns(found, "R") == ([["PM2_5__µg_m__", "text"]], [None, "5"])
+    assert columns(found, "S") == ([["x", "text"]], ["x", "NA"])
+
+
 def test_columns_are_read_in_the_order_in_which_conditions_name_them(
     straggler: Straggler, tmp_path: Path
 ) -> None:
