@@ -22,7 +22,6 @@ from model.vocabulary.join import (
     R,
     Where,
 )
-from model.vocabulary.join_predicates import parts_of
 from spark_impl.join.columns import find_missing
 from spark_impl.runtime.arrays import Bools, Column
 
@@ -60,19 +59,6 @@ def holds(predicate: Predicate, r: HasColumns, s: HasColumns) -> Bools:
         names = predicate.column, predicate.other
     columns = r.column(names[0]), s.column(names[1])
     return _of_known(names, columns, partial(_compare, predicate))
-
-
-def accepts(predicate: Predicate, stream: str, tuples: HasColumns) -> Bools | None:
-    """Return which tuples of a stream the selections of a predicate accept.
-
-    It is ``None`` without a selection. A tuple that is not accepted is in no pair.
-    """
-    found: Bools | None = None
-    for part in parts_of(predicate):
-        if isinstance(part, Where) and part.stream == stream:
-            own = _accepts(part, tuples)
-            found = own if found is None else found & own
-    return found
 
 
 def _accepts(selection: Where, tuples: HasColumns) -> Bools:

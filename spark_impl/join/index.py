@@ -20,7 +20,7 @@ from functools import reduce
 
 import numpy as np
 
-from model.vocabulary.join import And, R, S
+from model.vocabulary.join import And
 from spark_impl.join.access import (
     EQUAL,
     IN_TIME,
@@ -32,7 +32,7 @@ from spark_impl.join.access import (
     ranges_in_time,
     slab_width,
 )
-from spark_impl.join.conditions import accepts, known
+from spark_impl.join.conditions import holds, known
 from spark_impl.join.matching import Chosen, Tuples
 from spark_impl.runtime.arrays import Column, Ints, Unsigned
 
@@ -52,9 +52,8 @@ _TIME_BITS = 42
 class Index:
     """Rows of the store of a stream, sorted by one number each."""
 
-    def __init__(self, access: Access, stream: str, window_us: int) -> None:
+    def __init__(self, access: Access, window_us: int) -> None:
         self._kind, self._columns, self._accepts = access.index_name
-        self._stream, self._other = (R, S) if stream == R else (S, R)
         self._window_us = window_us
         self._long: Column = np.empty(0, np.int64)
         self._short: Column = np.empty(0, np.int64)
@@ -96,7 +95,7 @@ class Index:
         No two candidates are equal. About ``pairs_max`` of them come at a time.
         """
         everybody = np.arange(len(probing))
-        columns, who = _of_use(probing, everybody, access.probing, access.probes, self._other)
+        columns, who = _of_use(probing, everybody, access.probing, access.probes)
         if not len(who):
             return
         parts = self._ranges(columns, probing.ts[who], access)
@@ -143,7 +142,7 @@ class Index:
 
     def _searched(self, stored: Tuples, which: Ints) -> tuple[list[Column], Ints]:
         """Return the columns of the rows that a search may find, and these rows."""
-        return _of_use(stored, which, self._columns, self._accepts, self._stream)
+        return _of_use(stored, which, self._columns, self._accepts)
 
     def _merge(self, marks: Ints) -> None:
         """Merge both runs and leave out rows that are gone."""
@@ -218,14 +217,15 @@ def _find(run: Column, part: Range, probes: int) -> tuple[Ints, Ints]:
 
 
 def _of_use(
-    tuples: Tuples, which: Ints, names: Sequence[str], selections: And, stream: str
+    tuples: Tuples, which: Ints, names: Sequence[str], selections: And
 ) -> tuple[list[Column], Ints]:
     """Return columns of those of some tuples that may be in a pair, and these tuples.
 
     They satisfy selections, and have a value in each of the columns.
     """
     if selections.parts:
-        which = which[accepts(selections, stream, Chosen(tuples, which))]
+        chosen = Chosen(tuples, which)
+        which = which[holds(selections, chosen, chosen)]  # these look at one of the two alone
     columns = [tuples.column(name)[which] for name in names]
     good = known(names, columns)
     return (columns, which) if good is None else ([each[good] for each in columns], which[good])

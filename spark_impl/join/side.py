@@ -99,9 +99,7 @@ class Side:
         """Number of rows that ever left, with their copies."""
         self._least: int | None = None
         self._access = matcher.access[stream]
-        self._indexes = {
-            way.index_name: Index(way, stream, matcher.window_us) for way in self._access
-        }
+        self._indexes = {way.index_name: Index(way, matcher.window_us) for way in self._access}
 
     def __len__(self) -> int:
         return self._count
