@@ -145,27 +145,26 @@ class Equi(_Compared):
 
 
 @dataclass(frozen=True, slots=True)
-class Band(_Compared):
-    """Predicate: the columns differ by at most ``eps``, ``abs(r.column - s.other) <= eps``."""
+class _Distant(_Compared):
+    """Base of predicates about the distance of two columns."""
 
     column: str
     eps: float
     other: str = ""
 
     def _check(self) -> None:
-        _require_distance(self.eps)
+        good = _is_finite(self.eps) and self.eps >= 0
+        require(good, "eps", self.eps, "a finite number, at least 0")
 
 
 @dataclass(frozen=True, slots=True)
-class Apart(_Compared):
+class Band(_Distant):
+    """Predicate: the columns differ by at most ``eps``, ``abs(r.column - s.other) <= eps``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart(_Distant):
     """Predicate: the columns differ by more than ``eps``, ``abs(r.column - s.other) > eps``."""
-
-    column: str
-    eps: float
-    other: str = ""
-
-    def _check(self) -> None:
-        _require_distance(self.eps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,10 +241,6 @@ def _require_name(field: str, name: object) -> None:
 
 def _is_finite(value: object) -> bool:
     return is_number(value) and abs(value) <= sys.float_info.max
-
-
-def _require_distance(eps: float) -> None:
-    require(_is_finite(eps) and eps >= 0, "eps", eps, "a finite number, at least 0")
 
 
 # ----------------------------------------------------------------- predicates of certain streams
