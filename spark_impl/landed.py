@@ -200,8 +200,8 @@ def _run_all(runs: Sequence[Callable[[], object]]) -> None:
             run()
         except Exception as error:
             errors.append(error)
-    for first in errors:
-        raise first
+    if errors:
+        raise errors[0]
 
 
 def _results(spark: SparkSession, query: Query, landing: Landing) -> DataFrame:

@@ -170,7 +170,8 @@ def _land(change: Change) -> None:
 
 def _shorten(number: int) -> None:
     with _history() as (history, *_):
-        assert drop_before(history, number, readers=()) == number
+        dropped = drop_before(history, number, readers=())
+        assert dropped == number
         assert numbers(history) == range(number, LAST + 1)
 
 

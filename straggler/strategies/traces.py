@@ -13,29 +13,25 @@ from straggler.strategies.cells import BEYOND_ASCII, CONTROLS
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TEXTS = st.text(max_size=4) | st.sampled_from([*BEYOND_ASCII, *CONTROLS, "", "NaN"])
 NUMBERS = st.floats() | st.sampled_from([nan, inf, -inf, -0.0])
-EVENTS = st.builds(
-    Event,
-    seq=st.integers(0, 99),
-    source_id=INT64,
-    key=TEXTS,
-    event_time_us=INT64,
-    value=NUMBERS,
-    arrival_us=INT64,
-    stream=st.sampled_from(["", "S"]),
-    more=st.just(()),
-) | st.builds(
-    Event,
-    seq=st.integers(0, 99),
-    source_id=INT64,
-    key=TEXTS,
-    event_time_us=INT64,
-    value=NUMBERS,
-    arrival_us=INT64,
-    stream=st.just("R"),
-    more=st.tuples(NUMBERS | st.none(), TEXTS | st.none(), INT64, st.booleans()),
-)
 COLUMNS = [["n", "number"], ["t", "text"], ["i", "integer"], ["b", "boolean"]]
 """Columns of the stream R."""
+MORE = st.tuples(NUMBERS | st.none(), TEXTS | st.none(), INT64, st.booleans())
+"""Their values."""
+EVENTS = st.builds(
+    lambda event, more: event._replace(more=more if event.stream == "R" else ()),
+    st.builds(
+        Event,
+        seq=st.integers(0, 99),
+        source_id=INT64,
+        key=TEXTS,
+        event_time_us=INT64,
+        value=NUMBERS,
+        arrival_us=INT64,
+        stream=st.sampled_from(["", "R", "S"]),
+        more=st.just(()),
+    ),
+    MORE,
+)
 TELLING = (
     Event(0, -(1 << 63), BEYOND_ASCII[0], -(1 << 63), nan, 0),
     Event(1, (1 << 63) - 1, CONTROLS[0], 0, inf, 0, "R", (nan, "NaN", 1 << 62, True)),
