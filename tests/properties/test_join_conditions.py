@@ -21,7 +21,8 @@ from model.vocabulary.join_predicates import (
     predicate_to_json,
 )
 from properties.oracles.windows import matches
-from straggler.strategies.columns import ODD, R_COLUMNS, S_COLUMNS, USUAL, predicates
+from properties.promised import Reached, promised
+from straggler.strategies.columns import ODD, R_COLUMNS, S_COLUMNS, SORTS, USUAL, predicates
 
 R_KINDS, S_KINDS = kinds_of(R_COLUMNS), kinds_of(S_COLUMNS)
 
@@ -45,9 +46,15 @@ def test_a_condition_is_read_as_it_was_written(predicate: Predicate) -> None:
     assert predicate_from_json(predicate_to_json(predicate)) == predicate
 
 
+@promised(*(f"{sort.__name__}: {found}" for sort in SORTS for found in (True, False)), examples=400)
 @given(predicate=predicates(R_COLUMNS, S_COLUMNS), r=rows(R, R_COLUMNS), s=rows(S, S_COLUMNS))
 def test_two_readings_of_a_condition_agree(
-    predicate: Predicate, r: tuple[Event, dict[str, Any]], s: tuple[Event, dict[str, Any]]
+    reached: Reached,
+    predicate: Predicate,
+    r: tuple[Event, dict[str, Any]],
+    s: tuple[Event, dict[str, Any]],
 ) -> None:
-    found = holds(predicate, r[0], s[0], R_COLUMNS, S_COLUMNS)
-    assert found == matches(predicate_to_json(predicate), r[1], s[1])
+    for each in (predicate, *parts_of(predicate)):
+        found = holds(each, r[0], s[0], R_COLUMNS, S_COLUMNS)
+        assert found == matches(predicate_to_json(each), r[1], s[1])
+        reached.add({f"{type(each).__name__}: {found}": 1})
