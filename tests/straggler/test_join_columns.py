@@ -139,6 +139,17 @@ def test_a_gap_stays_one_in_integers_that_are_read_as_text(
     assert columns(found, "S") == ([["x", "text"]], ["x", "NA"])
 
 
+def test_an_equality_with_a_column_that_a_cell_made_text_is_refused(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_csv(tmp_path, "r.csv", "5", "6", "7")
+    write_csv(tmp_path, "s.csv", "5.0", "6.0", "n.d.")
+    done = straggler(
+        "workload", "join", "--r", "r.csv", "--s", "s.csv", "--on", "r.x = s.x", "--output", "-"
+    )
+    assert_refused(done, "R's x is an integer and S's x is a text", "line 4 of s.csv has 'n.d.'")
+
+
 def test_columns_are_read_in_the_order_in_which_conditions_name_them(
     straggler: Straggler, tmp_path: Path
 ) -> None:

@@ -4,7 +4,8 @@ Rules of this file:
 
 1. A column is read only if a condition names it.
 2. Files tell integers from numbers, people hardly do: integers are read as numbers if a condition
-   compares them with numbers, or with a fraction, and as text if it asks whether they equal a text.
+   compares them with numbers, or with a fraction, and as text if it asks whether they equal a text
+   that is one in most cells.
 3. All conditions share the streams: what one of them makes of a column holds for the others.
 """
 
@@ -67,7 +68,7 @@ def read_conditions(texts: Sequence[str], files: FileColumns) -> Conditions:
 def _read(texts: Sequence[str], files: FileColumns) -> Conditions:
     kinds = {stream: _kinds(texts, files.get(stream)) for stream in (R, S)}
     parts = [part for text in texts for part in _parts(text)]
-    while changes := next(filter(None, (_changes(part, kinds) for part in parts)), None):
+    while changes := next(filter(None, (_changes(part, kinds, files) for part in parts)), None):
         for (stream, name), kind in changes.items():
             kinds[stream][name] = kind
     predicates = [parse_condition(text, kinds[R], kinds[S]) for text in texts]
@@ -116,10 +117,13 @@ def _without_quoted(text: str) -> str:
     return re.sub(quoted, lambda found: '"' * len(found[0]), text)
 
 
-def _changes(part: str, kinds: Mapping[str, Mapping[str, str]]) -> Mapping[Column, str]:
+def _changes(
+    part: str, kinds: Mapping[str, Mapping[str, str]], files: FileColumns
+) -> Mapping[Column, str]:
     """Return the fewest columns of integers that have to be read otherwise, with their kinds.
 
-    Empty if there are none, or if that would not help.
+    Empty if there are none, or if that would not help. A column that is text only for a few cells
+    does not make others text: ``5`` would not equal its ``5.0``.
     """
     words = re.findall(r"\w+", _without_quoted(part))
     whole = [
@@ -137,6 +141,8 @@ def _changes(part: str, kinds: Mapping[str, Mapping[str, str]]) -> Mapping[Colum
         }
         with suppress(ValueError):
             predicate = parse_condition(part, tried[R], tried[S])
-            if TEXT not in chosen or isinstance(predicate, Equi):
+            named = [each for each in columns_of(predicate) if each[0] in files]
+            is_spoilt = any(files[stream].obstacle(name) for stream, name in named)
+            if TEXT not in chosen or (isinstance(predicate, Equi) and not is_spoilt):
                 return {column: kind for column, kind in read_as.items() if kind != INTEGER}
     return {}
