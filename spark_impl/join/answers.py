@@ -45,6 +45,9 @@ def results(
     place = load_store(store)
     last = place.view.last if through_epoch is None else place.commit_of(through_epoch).epoch
     pairs = read_epochs(spark, place, MATCHES, 0, last)
+    if last < 0 and (query is not None or select):
+        msg = f"{store} has no epoch yet, and so neither queries nor columns to select"
+        raise InputProblem(msg)
     if query is not None:
         names = [name for name, _ in place.commit_of(last).config.queries]
         if query not in names:
