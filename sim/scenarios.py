@@ -195,9 +195,3 @@ PROCESSES: Mapping[str, Callable[[int], Plan]] = {
     name: partial(_fixed_plan, name) for name in _PLANS
 }
 """Functions from a seed to a plan, by name; every seed gets the same plan."""
-
-
-DEPENDENT = "value-delay"
-"""The process whose delays follow values: it violates the assumption of exchangeability."""
-
-INDEPENDENT = tuple(name for name in PROCESSES if name != DEPENDENT)

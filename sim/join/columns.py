@@ -66,10 +66,6 @@ class TupleColumns:
         """Return a column, ``source_id`` or ``epoch``, or :func:`number_of` a column of texts."""
         return self._arrays[name]
 
-    def kind(self, name: str) -> str:
-        """Return the kind of a column."""
-        return self._kinds[name]
-
     def is_there(self, name: str, ranks: NDArray[np.int64]) -> BoolArray:
         """Return which of the tuples have a value in a column."""
         kind = self._kinds[name]

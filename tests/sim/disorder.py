@@ -6,6 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import Event
+from sim.scenarios import PROCESSES
+
+DEPENDENT = "value-delay"
+"""The process whose delays follow values: it violates the assumption of exchangeability."""
+INDEPENDENT = tuple(name for name in PROCESSES if name != DEPENDENT)
 
 
 class Disorder(NamedTuple):

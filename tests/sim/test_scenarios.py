@@ -11,9 +11,9 @@ from model.vocabulary import Event
 from sim.kernel.distributions import FloatArray
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
-from sim.scenarios import DEPENDENT, INDEPENDENT, PROCESSES, SECOND_US, umts
+from sim.scenarios import PROCESSES, SECOND_US, umts
 from sim.sweep.statistics import mean_interval
-from tests.sim.disorder import Disorder, measure
+from tests.sim.disorder import DEPENDENT, INDEPENDENT, Disorder, measure
 
 SEEDS = range(20)
 
