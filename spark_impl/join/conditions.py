@@ -1,4 +1,4 @@
-"""Decisions whether pairs of tuples satisfy a predicate, and whether a selection accepts tuples.
+"""Predicates on pairs of tuples, decided on whole columns.
 
 A missing value satisfies nothing. Integers and times are compared exactly; the difference of two
 numbers is rounded once.

@@ -219,9 +219,10 @@ def _find(run: Column, part: Range, probes: int) -> tuple[Ints, Ints]:
 def _of_use(
     tuples: Tuples, which: Ints, names: Sequence[str], selections: And
 ) -> tuple[list[Column], Ints]:
-    """Return columns of those of some tuples that may be in a pair, and these tuples.
+    """Return some columns of the tuples that may be in a pair, and which tuples these are.
 
-    They satisfy selections, and have a value in each of the columns.
+    A tuple may be in a pair if it satisfies the selections and has a value in each of the columns.
+    ``which`` are the tuples that come into question.
     """
     if selections.parts:
         chosen = Chosen(tuples, which)
