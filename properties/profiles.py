@@ -6,7 +6,7 @@
 from hypothesis import HealthCheck, settings
 
 DEFAULT = "dev"
-TIMES = {"dev": 1, "ci": 2, "nightly": 16}
+TIMES = {"dev": 1, "ci": 2, "nightly": 8}
 """Number of examples of a promise for each one in profile ``dev``, by profile."""
 
 
