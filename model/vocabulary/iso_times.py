@@ -1,4 +1,8 @@
-"""Points in time as ISO 8601 texts, by arithmetic: ``datetime`` has a clock and ends in 9999."""
+"""Points in time as ISO 8601 texts, by arithmetic: ``datetime`` has a clock and ends in 9999.
+
+Conditions of joins read times with it. Cells of files and streams are read by
+``spark_impl/runtime/cell_times.py``, lengths of time by ``durations``.
+"""
 
 import re
 

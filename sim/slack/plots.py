@@ -16,7 +16,7 @@ from sim.report.drawing import (
 )
 from sim.slack import TimedRun
 
-UNITS_US: Mapping[str, float] = {"s": 1e6, "min": 60e6, "h": 3_600e6, "days": 86_400e6}
+AXIS_UNITS_US: Mapping[str, float] = {"s": 1e6, "min": 60e6, "h": 3_600e6, "days": 86_400e6}
 
 
 def plot_controls(
@@ -25,7 +25,7 @@ def plot_controls(
     """Write runs of the same arrivals under different controls as one SVG.
 
     Slack, latency, coverage and error of the first answers; ``unit`` is that of slack and latency,
-    ``time_unit`` that of the time since the start, both of :data:`UNITS_US`.
+    ``time_unit`` that of the time since the start, both of :data:`AXIS_UNITS_US`.
     """
     save(draw_controls, (runs, unit, time_unit), path)
 
@@ -41,12 +41,17 @@ def draw_controls(runs: Sequence[TimedRun], unit: str, time_unit: str) -> Figure
     figure, axes_below = panels(4, (8.0, 8.0), title, label)
     long = {"s": "seconds", "min": "minutes", "h": "hours", "days": "days"}[unit]
     drawn = (
-        ("Slack K", long, "slack_us", UNITS_US[unit]),
-        ("From the end of a window to its first answer", long, "window_latency_us", UNITS_US[unit]),
+        ("Slack K", long, "slack_us", AXIS_UNITS_US[unit]),
+        (
+            "From the end of a window to its first answer",
+            long,
+            "window_latency_us",
+            AXIS_UNITS_US[unit],
+        ),
         ("Tuples that first answers contained", "% of the window's tuples", "coverage", 0.01),
         ("Error, mean over all windows answered so far", "relative error (%)", "first_error", 0.01),
     )
-    time_us = UNITS_US[time_unit]
+    time_us = AXIS_UNITS_US[time_unit]
     for axes, (heading, label, name, scale) in zip(axes_below, drawn, strict=True):
         axes.set_title(heading)
         axes.set_ylabel(label)

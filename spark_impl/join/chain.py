@@ -5,6 +5,8 @@ Rules of this file:
 * When a chain is opened, its store settles the past and the caller decides about the future.
 * An epoch is committed once: of two runners the second one fails.
 * The commit of an epoch holds what the next one needs: the queries and the decision.
+* An epoch that was not committed, because it failed or the driver died, runs again from the states
+  of the one before.
 """
 
 import logging

@@ -67,7 +67,11 @@ def share_to_shed(rules: LoadRules, smoothed: float, is_shedding: bool) -> float
 
 
 def choose_block_size(rules: LoadRules, tau: float, workers: int) -> int:
-    """Return the block size (zeta in the docs) at mean utilisation ``tau`` of a chain."""
+    """Return the block size (zeta in the docs) at mean utilisation ``tau`` of a chain.
+
+    A chain without ``load`` keeps the ``block_size`` of its user. ``Worker.forward`` cuts blocks of
+    this size; only the last one of a call is smaller.
+    """
     if rules.blocks == "fixed" or workers == 1:
         return rules.block_size
     wanted = floor(2 * rules.capacity * (rules.tau1 - tau) / (workers - 1))

@@ -23,9 +23,9 @@ from spark_impl.runtime.cell_arrays import (
     stripped,
 )
 
-UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
+NUMBER_UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
 """Units of numeric times, in microseconds; a time in ``ns`` is a thousandth of one."""
-_UNITS = {name: Fraction(us) for name, us in UNITS_US.items()} | {"ns": Fraction(1, 1_000)}
+_UNITS = {name: Fraction(us) for name, us in NUMBER_UNITS_US.items()} | {"ns": Fraction(1, 1_000)}
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?$"
 FIRST_US, LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first microsecond of the year 1 and the last one of the year 9999, since 1970."""
@@ -58,7 +58,7 @@ def read_times(column: Column, unit: str) -> Cells:
             column = column.cast(pa.timestamp("ms"))
         scale = column.type.unit
         us = _scaled(column.cast(pa.int64()), scale, reasons)
-    elif is_text(kind) and unit not in (*UNITS_US, "ns"):
+    elif is_text(kind) and unit not in (*NUMBER_UNITS_US, "ns"):
         us = _text_times(column, reasons)
     elif pa.types.is_integer(kind):
         us = _scaled(column, unit, reasons)
@@ -74,7 +74,7 @@ def _scaled(column: pa.Array, unit: str, reasons: "Reasons") -> Ints:
     number = filled(column, 0)
     if unit == "ns":
         return np.asarray(number // 1_000).astype(np.int64)
-    scale = UNITS_US[unit]
+    scale = NUMBER_UNITS_US[unit]
     low, high = -(-FIRST_US // scale), LAST_US // scale
     outside = (number > high) | ((number < low) if number.dtype.kind == "i" else False)
     reasons.note(outside, _OUTSIDE)
@@ -84,7 +84,7 @@ def _scaled(column: pa.Array, unit: str, reasons: "Reasons") -> Ints:
 
 def _name_unit(us: Floats, outside: Bools, unit: str, reasons: "Reasons") -> None:
     """Say of times outside of all years which finer unit they seem to have, if one fits."""
-    units = (*reversed(UNITS_US), "ns")
+    units = (*reversed(NUMBER_UNITS_US), "ns")
     unsaid = outside
     for steps, finer in enumerate(units[units.index(unit) + 1 :], 1):
         likely = unsaid & (us > 0) & (us / 1_000.0**steps < _NEAR_US)
@@ -97,7 +97,7 @@ def _float_times(column: pa.Array, unit: str, reasons: "Reasons") -> Ints:
     number = filled(column.cast(pa.float64()), 0.0)
     reasons.note(~np.isfinite(number), _NO_TIME)
     number = np.where(reasons.bad, 0.0, number)
-    steps, scale = (1_000.0, 1) if unit == "ns" else (1.0, UNITS_US[unit])  # in a whole time
+    steps, scale = (1_000.0, 1) if unit == "ns" else (1.0, NUMBER_UNITS_US[unit])  # in a whole time
     with np.errstate(over="ignore"):
         about = number / steps * scale
     outside = ~((about > FIRST_US - 1_000) & (about < LAST_US + 1_000))
@@ -121,7 +121,7 @@ def _decimal_times(texts: pa.Array, unit: str, reasons: "Reasons") -> Ints:
     reasons.note(~matches(texts, NUMBER), f"is not a number of {unit}")
     parts = pc.extract_regex(texts, _PLAIN)
     plain = is_valid(parts) & ~reasons.bad
-    digits = 0 if unit == "ns" else len(str(UNITS_US[unit])) - 1
+    digits = 0 if unit == "ns" else len(str(NUMBER_UNITS_US[unit])) - 1
     fraction = pc.coalesce(pc.struct_field(parts, "fraction"), "")
     padded = pc.utf8_rpad(pc.utf8_slice_codeunits(fraction, 0, digits), digits, "0")
     finer = pc.utf8_trim(pc.utf8_slice_codeunits(fraction, digits), "0")

@@ -31,7 +31,7 @@ from spark_impl.runtime.cell_arrays import (
     stripped,
     utf8,
 )
-from spark_impl.runtime.cell_times import NUMBER, UNITS_US
+from spark_impl.runtime.cell_times import NUMBER, NUMBER_UNITS_US
 
 TIMES, NUMBERS, KEYS, IDENTITIES = "a time", "a number", "text", "a whole number or text"
 """Kinds of cells that a column may be read as."""
@@ -58,7 +58,7 @@ def refuse_type(wanted: str, kind: pa.DataType, unit: str = "us") -> str | None:
     number = whole or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     if wanted == TIMES:
         on_calendar = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
-        fits = on_calendar or text or (number and unit in (*UNITS_US, "ns"))
+        fits = on_calendar or text or (number and unit in (*NUMBER_UNITS_US, "ns"))
     elif wanted == NUMBERS:
         fits = text or number
     else:

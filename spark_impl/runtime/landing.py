@@ -40,7 +40,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from model.vocabulary.durations import duration_us
 from spark_impl.runtime import packages
 from spark_impl.runtime.accounts import REFUSED, Ledger, ledger_of_landing
-from spark_impl.runtime.cell_times import UNITS_US
+from spark_impl.runtime.cell_times import NUMBER_UNITS_US
 from spark_impl.runtime.columns import (
     FAULTS,
     STREAM,
@@ -172,8 +172,8 @@ class Landing(Runnable):
         max_future: object = "1 day",
         max_refused: object = None,
     ) -> None:
-        if time_unit not in (*UNITS_US, "ns", TIMESTAMP):
-            units = ", ".join(UNITS_US)
+        if time_unit not in (*NUMBER_UNITS_US, "ns", TIMESTAMP):
+            units = ", ".join(NUMBER_UNITS_US)
             msg = f"time_unit is {time_unit!r}; it must be one of {units}, ns, {TIMESTAMP}"
             raise InputProblem(msg)
         streams = label_streams(stream)

@@ -207,7 +207,8 @@ class Draft:
     """The files of a micro-batch that are committed together.
 
     If the micro-batch is in the table already, because a crash came between this commit and
-    Spark's own, nothing that is added counts.
+    Spark's own, nothing that is added counts. If the driver dies before this commit, no version
+    names the files, the micro-batch runs again, and ``TableWriter.tidy`` removes them later.
     """
 
     store: TableStore

@@ -88,7 +88,7 @@ class Picture:
     """Query, to which each run gives another control."""
     trigger_interval_us: int
     unit: str
-    """Unit of slack and latency; see :data:`sim.slack.plots.UNITS_US`."""
+    """Unit of slack and latency; see :data:`sim.slack.plots.AXIS_UNITS_US`."""
     time_unit: str
 
 
