@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test test-long cluster soak quick check mutants bench docs engines
+.PHONY: help setup diff test test-long gallery cluster soak quick check mutants bench docs engines
 .PHONY: clean java hosts room
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
@@ -34,9 +34,13 @@ TEST_PROCESSES = -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/hous
 test: java $(CLASSES) ## every promise and every contract, once (9 min)
 	@$(PYTEST) $(TEST_PROCESSES) tests properties
 
-test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (2 h)
+test-long: java $(CLASSES) ## long tests as well, with more and random cases, for a night (1 to 2 h)
 	@$(BIN)/python -m pytest --hypothesis-profile=nightly --long $(TEST_PROCESSES) \
-		-o timeout=1800 tests properties
+		-o timeout=1800 --ignore=$(JUDGED) tests properties
+
+JUDGED = tests/jobs/test_gallery_at_length.py
+gallery: java $(CLASSES) ## every job of the gallery and of Spark's guide judged, and varied (2 h)
+	@$(PYTEST) --long -n 2 --dist load $(JUDGED)
 
 # Killed drivers and workers, full disks, cut connections, lost commits. The same folder goes on with
 # the next fault.

@@ -173,3 +173,22 @@ GALLERY = (
         "a state for each minute stays forever",
     ),
 )
+
+PROVED = {
+    "minutes_with_a_late_watermark": [
+        "windows never close: withWatermark comes after the aggregation, and not before it"
+    ],
+    "minutes_of_another_column": [
+        "windows never close: the watermark is on at, and not on what window is made of"
+    ],
+    "minutes_of_processing": ["window is a key, and made of the time at which a row is processed"],
+    "endlessly_deduplicated": [
+        "dropDuplicates keeps every value of id forever: "
+        "the column of the watermark is not among them"
+    ],
+    "endless_orders": [
+        "the join keeps all rows of its left side forever: the other side has no watermark",
+        "the join keeps all rows of its right side forever: the right side has no watermark",
+    ],
+}
+"""Wrong jobs whose plan alone proves the mistake, and the sentences that say so."""

@@ -1,16 +1,31 @@
-"""Right jobs of the gallery, varied or on hundreds of streams: none is broken.
+"""Every job of the gallery and of Spark's guide, judged: ``make gallery``.
 
-Beside ``test_gallery.py``, because a file runs in one process, and each takes an hour.
+Each right one holds, varied and on hundreds of streams as well, and each wrong one is broken by a
+few rows. A check has both cores for a minute, which is too long for ``make test-long``.
 """
 
 import pytest
 from pyspark.sql import SparkSession
 
 from straggler.jobs.api import judge_job
-from tests.jobs.gallery import BROKEN, GALLERY, HOLDS
+from tests.jobs.gallery import BROKEN, GALLERY, HOLDS, PROVED, Entry
+from tests.jobs.guide import GUIDE
 from tests.jobs.variations import VARIATIONS
 
+ROWS_MAX = 5
 STREAMS_AT_NIGHT = 300
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("entry", [*GALLERY, *GUIDE], ids=lambda each: each.name)
+@pytest.mark.timeout(600)
+def test_a_job_of_the_gallery_or_of_sparks_guide_gets_its_verdict(
+    spark: SparkSession, entry: Entry
+) -> None:
+    report = judge_job(entry.job, spark, **entry.arguments)
+    assert str(report.outcome) == entry.verdict, f"{entry.reason}\n{report}"
+    if entry.verdict == BROKEN and entry.name not in PROVED:
+        assert any(f"has {n} rows" in "\n".join(report.table) for n in range(1, ROWS_MAX + 1))
 
 
 @pytest.mark.long
