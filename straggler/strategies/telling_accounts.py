@@ -1,0 +1,88 @@
+"""Accounts, readers of a history and errors that just fit, the nearest that do not, and why."""
+
+from collections.abc import Callable, Mapping, Sequence
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from model.vocabulary import GroupingConfig
+from spark_impl.grouping.store import open_store
+from spark_impl.retention import drop_before
+from spark_impl.runtime.accounts import Reading
+from spark_impl.runtime.failures import last_error
+from spark_impl.runtime.histories import append
+from spark_impl.runtime.limits import Limits
+from spark_impl.runtime.provenance import note_history
+from spark_impl.runtime.storage import locate
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.script.silence import Course, Pieces, Timeline
+
+
+def _count(refused: Sequence[int]) -> None:
+    """Write the accounts of micro-batches of four rows; three rows may be refused in all."""
+    with TemporaryDirectory() as folder:
+        store = open_store(locate(folder) / "store", GroupingConfig(instances=2))
+        writer, limits = TableWriter(store.root), Limits(refused=3)
+        for batch, count in enumerate(refused):
+            draft = Draft(store, writer, batch)
+            limits.write_account(draft, Reading(4, None), {"refused": count})
+            draft.commit()
+
+
+def _drop(given: tuple[str, str]) -> None:
+    """Remove the first of two files of a history, after a store has noted a history.
+
+    The second text is where Spark continues, in the words of its checkpoint.
+    """
+    name, offsets = given
+    with TemporaryDirectory() as folder:
+        for each in ("one", "one", "two"):
+            append(locate(folder) / each, pa.table({"seq": [0]}))
+        store = open_store(locate(folder) / "store", GroupingConfig(instances=2))
+        note_history(TableWriter(store.root, locate(folder) / name))
+        checkpoint = locate(folder) / "checkpoint"
+        if offsets:
+            for log in ("offsets", "commits"):
+                (checkpoint / log / "0").write_bytes(b"v1\n{}\n" + offsets.encode())
+        readers = [(store.root, checkpoint)]
+        assert drop_before(locate(folder) / "one", 1, readers=readers) == 1
+
+
+def _explain(text: str) -> None:
+    """Raise what the text of an error of Spark says last, unless an input is to blame."""
+    name, said = last_error(PySparkException(text))
+    if name != "InputProblem":
+        msg = f"{name}: {said}"
+        raise ValueError(msg)
+
+
+def _place(first: Sequence[int]) -> None:
+    """Follow the clock through two pieces of a history, given the numbers with which they begin."""
+    numbers = np.array([first, [1, 5], [7, 6], [7, 9], [3, 3]])
+    after = Course(Timeline(), Pieces(*numbers)).after
+    assert after == Timeline(7, 9, 3)
+
+
+_AT_0, _AT_1 = (f'{{"next": {at}, "first": 0, "requests": []}}' for at in range(2))
+COUNTED: Mapping[str, Callable[[Any], object]] = {
+    "counted": _count,
+    "dropped": _drop,
+    "explained": _explain,
+    "placed": _place,
+}
+OF_ACCOUNTS: Sequence[tuple[str, Any, Any, str]] = (
+    ("counted", [3], [4], "4 of its 4 rows are refused, 4 in all, and max_refused is 3"),
+    ("counted", [1, 0, 1, 1], [1, 1, 2], "2 of its 4 rows are refused, 4 in all, and max_refused"),
+    ("counted", [0, 3, 0], [2, 2], "2 of its 4 rows are refused, 4 in all, and max_refused is 3"),
+    ("dropped", ("one", _AT_1), ("two", _AT_1), "belongs to the history"),
+    ("dropped", ("one", _AT_1), ("one", ""), "has read nothing yet"),
+    ("dropped", ("one", _AT_1), ("one", _AT_0), "number is 1; it can be at most 0, because"),
+    ("dropped", ("one", _AT_1), ("one", "-"), "is not the checkpoint of a query that reads a hist"),
+    ("explained", "a\nx.y.InputProblem: b is missing", "a ends\nb", "PySparkException: a ends"),
+    ("placed", [0, 2], [0, 1], "has parts in which seq does not begin above the part before"),
+)
+"""What is done, with what it can be done, and with what it cannot, and why."""
