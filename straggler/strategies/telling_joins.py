@@ -33,6 +33,11 @@ Named = tuple[str, int, int | None]
 # ---------------------------------------------------------------------------------------- queries
 
 
+def _build(own: Mapping[str, Any]) -> None:
+    given: dict[str, Any] = {"workers": 2, "window_us": 9, "predicate": "any", **own}
+    ChainJoin(**given)
+
+
 def _queries(*spans: Named, **columns: Any) -> JoinConfig:
     """Return a chain with queries that pair everything in some epochs."""
     limited = tuple(each for each in spans if each[1:] != (0, None))
@@ -134,7 +139,7 @@ def _decide(function: Callable[[Any, Any], Any]) -> None:
 _A, _B, _C, _D = ("a", 0, None), ("b", 2, None), ("c", 0, 2), ("d", 5, None)
 _TO_5, _ALL = ("b", 2, 5), ("c", 0, None)
 JOINED: Mapping[str, Callable[[Any], object]] = {
-    "chain": lambda own: ChainJoin(**{"workers": 2, "window_us": 9, "predicate": "any", **own}),
+    "chain": _build,
     "workers": _range,
     "used": _use,
     "ranks": _rank,
