@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from model.checking.claims import Judgement, Verdict
 from model.vocabulary import JoinConfig, Trace, Workload
-from model.vocabulary.join import REASON_SHED, Decision, Forward, Receive, Rejected
+from model.vocabulary.join import REASON_SHED, Decision, Forward, Match, Receive, Rejected
 from properties.on_spark import choose_faults
 from properties.oracles import exchange
 from properties.packs import fail_with, simulate
@@ -40,7 +40,7 @@ from straggler.judging.trial import Trial
 from straggler.judging.trouble import Trouble, TroubledLinks, read_reports
 from straggler.rooms import find_room
 from straggler.strategies import queries
-from straggler.strategies.chain_workloads import ChainPack, chain_of
+from straggler.strategies.chain_workloads import ON_COLUMNS, ChainPack, chain_of
 from straggler.strategies.connections import troubles_of
 from straggler.strategies.queries import LINK_US
 
@@ -123,6 +123,7 @@ def _simulate(workload: Workload, cluster: Cluster, faults: Sequence[Fault]) -> 
     return simulate_chain(plan, config, workload.seed).trace
 
 
+COLUMNED = tuple([f"pairs of {name}" for name, _ in ON_COLUMNS])
 CARRIED = ("results", "results across epochs", "results across a change of workers")
 """Pairs of a chain, and those that need a tuple which workers carried on."""
 
@@ -137,6 +138,7 @@ def count_chain(seen: ChainSeen, guards: Mapping[str, int]) -> dict[str, int]:
     return {
         "tuples": len(seen.workload.arrivals),
         **{name: guards[name] for name in CARRIED},
+        **Counter(f"pairs of {each.query}" for each in seen.trace.of(Match)),
         "rejected": len(rejected) - shed,
         "shed arrivals": shed,
         "redelivered tuples": count_redelivered(seen.workload, {each.seq for each in rejected}),

@@ -31,7 +31,7 @@ from model.vocabulary.grouping import Heavy
 from model.vocabulary.script.config import Result
 from model.vocabulary.windows import Correction, Final, Late, Rejected
 from properties import accounts, dirty_rows, handing_in
-from properties.chain_runs import CARRIED, count_chain, run_chain_pack
+from properties.chain_runs import CARRIED, COLUMNED, count_chain, run_chain_pack
 from properties.oracles import exchange
 from properties.oracles.coverage import first_answers, list_low_coverage
 from properties.oracles.promises import tuples_of, unbalanced, wrong_joins, wrong_routes
@@ -85,6 +85,7 @@ DELTA = 1e-9
 @pytest.mark.fails_tasks
 @promised(
     *CARRIED,
+    *COLUMNED,
     "rejected",
     "redelivered tuples",
     "shed arrivals",
