@@ -1,8 +1,11 @@
 """What a chain reads, hears and stores if it just fits, the nearest that does not, and why."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from struct import pack
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -22,10 +25,15 @@ from spark_impl.join.messages import (
     decode_messages,
     encode_json,
 )
+from spark_impl.join.rendezvous import Rendezvous, addresses_of, host_of_worker, meet
 from spark_impl.join.store import load_store, open_store
+from spark_impl.join.transport import greet, read_json
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import Location
 
+HOST, OTHER, AWAY = "127.0.0.1", "127.0.0.2", "192.0.2.1"
+"""Two addresses of this machine, and one that no machine has."""
+PATIENCE_S = 60.0
 FAR_US = 1 << 61
 """Event times lie below it."""
 EVERYTHING = (("a", And()),)
@@ -101,6 +109,44 @@ def _frame(kind: int, body: bytes) -> bytes:
     return pack(">I", 1 + len(body)) + bytes([kind]) + body
 
 
+def _register(said: Mapping[str, Any]) -> None:
+    """Let two workers meet, of which one says something else, behind one that left at once."""
+    with (
+        Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        place = rendezvous.place
+        own: dict[str, Any] = {"token": place.token, "worker": 0, "address": [HOST, 1], "run": 0}
+        greet(place.address, {**own, "address": [AWAY, 7]}, PATIENCE_S).close()
+        other = pool.submit(meet, place, 1, 1, (HOST, 2))
+        with greet(place.address, {**own, **said}, PATIENCE_S) as connection:
+            try:
+                read_json(connection, time.monotonic() + PATIENCE_S)
+                reason = ""
+            except OSError as error:
+                reason = str(error)
+                meet(place, 0, 1, (HOST, 1))
+        (host, _), right = other.result().addresses
+        assert (host[:3], right) == (HOST[:3], (HOST, 2))
+    if reason:
+        raise ValueError(reason)
+
+
+def _bind(given: tuple[str, Mapping[str, str], tuple[str, str]]) -> None:
+    """Compare the addresses of a driver with those that are due."""
+    master, settings, due = given
+    conf = {f"spark.driver.{name}": value for name, value in settings.items()}
+    context: Any = SimpleNamespace(master=master, getConf=lambda: SimpleNamespace(get=conf.get))
+    host, bound_to = addresses_of(context)
+    with Rendezvous(HOST, 1) as rendezvous:
+        place = rendezvous.place._replace(address=(host, 1))
+    own = host_of_worker(place, "10.1.2.3:45")
+    found = host, bound_to
+    if (found, own) != (due, HOST if host == HOST else "10.1.2.3"):
+        msg = f"the addresses are {found} and {own}"
+        raise ValueError(msg)
+
+
 def _open(window_us: int, lateness_us: int | None = None) -> Callable[[Location], object]:
     config = JoinConfig(window_us, EVERYTHING, lateness_us=lateness_us)
     return lambda root: (open_store(root, config), load_store(root))
@@ -117,6 +163,8 @@ READ: Mapping[str, Callable[[Any], object]] = {
     "arrived": _arrive,
     "admitted": _admit,
     "greeted": _feed,
+    "registered": _register,
+    "bound": _bind,
     "messages": lambda given: decode_messages(*given),
 }
 OF_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
@@ -192,6 +240,34 @@ OF_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("greeted", _frame(JSON, b"{}"), _frame(PING, b"{}"), "a frame of kind 6 is not a greeting"),
     ("greeted", _frame(JSON, b"{}"), _frame(JSON, b"[]"), "a frame of kind 5 is not a greeting"),
     ("greeted", _frame(JSON, b"{}"), _frame(JSON, b"{"), "a frame of kind 5 is not a greeting"),
+    *(
+        ("registered", good, bad, "the connection was closed without an answer")
+        for good, bad in (
+            ({}, {"worker": 2}),
+            ({}, {"worker": -1}),
+            ({}, {"worker": False}),
+            ({"run": (1 << 63) - 1}, {"run": 1 << 63}),
+            ({"run": 0}, {"run": -1}),
+            ({"address": [HOST, (1 << 16) - 1]}, {"address": [HOST, 1 << 16]}),
+            ({"address": [HOST, 1]}, {"address": [HOST, 0]}),
+            ({"address": [f"{HOST:x<255}", 1]}, {"address": [f"{HOST:x<256}", 1]}),
+            ({"address": [HOST, 3]}, {"address": ["", 3]}),
+            ({"address": [HOST, 4]}, {"address": [HOST]}),
+        )
+    ),
+    ("bound", ("local[4]", {"host": AWAY}, (HOST, HOST)), ("yarn", {}, (HOST, HOST)), "are ('None"),
+    (
+        "bound",
+        ("yarn", {"host": AWAY, "bindAddress": OTHER}, (AWAY, OTHER)),
+        ("yarn", {"host": AWAY, "bindAddress": "0.0.0.0"}, (AWAY, AWAY)),
+        "('192.0.2.1', '0.0.0.0')",
+    ),
+    (
+        "bound",
+        ("spark://h:7077", {"host": OTHER, "bindAddress": "::"}, (OTHER, OTHER)),
+        ("yarn", {"host": OTHER, "bindAddress": HOST}, (OTHER, OTHER)),
+        "('127.0.0.2', '127.0.0.1')",
+    ),
     ("messages", (ACK, b"R" + bytes(24)), (ACK, b"R" + bytes(23)), "kind 2 with 24 bytes cannot"),
     ("messages", (ACK, b"S" + bytes(24)), (ACK, b"T" + bytes(24)), "kind 2 with 25 bytes cannot"),
     ("messages", (ACK, b"S" + bytes(24)), (PING, b""), "there is no kind 6 of frame"),
