@@ -96,13 +96,15 @@ def _admit(batches: Sequence[Iterable[tuple[int, int]]]) -> None:
 
 
 def _feed(data: bytes) -> None:
-    """Read greetings, the bytes one by one."""
-    frames = Frames(16)
-    for at in range(len(data)):
-        assert frames.missing > 0
-        for kind, body in frames.feed(data[at : at + 1]):
+    """Read greetings, of each no byte of what comes behind it."""
+    frames, at = Frames(16), 0
+    while at < len(data):
+        size = frames.missing
+        assert size > 0
+        for kind, body in frames.feed(data[at : at + size]):
             decode_json(kind, body)
-    assert frames.missing == 4
+            assert frames.missing == 4
+        at += size
 
 
 def _frame(kind: int, body: bytes) -> bytes:
