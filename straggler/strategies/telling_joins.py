@@ -93,9 +93,9 @@ def _submit(given: tuple[Predicate, int]) -> None:
 
 def _withdraw(given: tuple[Named, str, int]) -> None:
     """End a query of a chain; ask for the pairs of a query."""
-    query, *asked = given
+    query, name, epoch = given
     config = _queries(("a", 0, None), ("c", 1, 2), query)
-    _require_pairs(queries.withdraw(config, query[0], NEXT), *asked)
+    _require_pairs(queries.withdraw(config, query[0], NEXT), name, epoch)
 
 
 def _rank(given: tuple[Named, Ranks | None]) -> None:
