@@ -57,9 +57,9 @@ def unaccounted(
     yield from _ledger(doors, "landed/answers", sum(not row.has_number for row in landed))
     yield from _of_watermark(doors, read, counts)
     yield from _of_script(doors, read, counts)
-    yield from _of_join(doors, read, counts)
-    yield from _spread(doors, read)
     first = [row for side in "RS" for row in files[0] if row.side == side and row.fault is None]
+    yield from _of_join(doors, read, len(first), counts)
+    yield from _spread(doors, read)
     yield from _wait(doors, read, len(first), counts)
     yield from _shorten(doors)
 
@@ -269,16 +269,19 @@ def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Itera
     counts["rows late for a script"] += places["late"]
 
 
-def _of_join(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
+def _of_join(doors: Doors, read: Sequence[Row], first: int, counts: Counter[str]) -> Iterator[str]:
+    """Judge a chain, one of whose queries was withdrawn when it had read ``first`` rows."""
     store = doors.folder / "join"
     listed = join.rejected(doors.spark, store)
     admitted, places, differences = _admitted("join", listed, dict(enumerate(read)), "side")
     yield from differences
-    names = rows_of(doors.landing.identities())
-    text = {row["source_id"]: row["source_text"] for row in names}
-    pairs = rows_of(join.results(doors.spark, store))
-    found = [(text[row["r_id"]], text[row["s_id"]]) for row in pairs]
-    yield from _differ("the pairs", found, oracle.pairs(admitted))
+    pairs = rows_of(join.results(doors.spark, store, select=("r.source_text", "s.source_text")))
+    found = [(row["query"], row["r_source_text"], row["s_source_text"]) for row in pairs]
+    before = {id(row) for row in read[:first]}
+    early = [row for row in admitted if id(row) in before]
+    queries = {"text": admitted, "function": admitted, "early": early}
+    due = [(name, *pair) for name, rows in queries.items() for pair in oracle.pairs(rows)]
+    yield from _differ("the pairs", found, due)
     yield from _ledger(doors, "join", sum(not row.has_number for row in read), **places)
     counts["rows late for a chain"] += places["late"]
     counts["pairs"] += len(found)

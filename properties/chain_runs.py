@@ -10,7 +10,7 @@ Rules of this file:
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,11 +19,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from model.checking.claims import Verdict
 from model.vocabulary import JoinConfig, Trace, Workload
-from model.vocabulary.join import REASON_SHED, Decision, Forward, Receive, Rejected
+from model.vocabulary.join import REASON_SHED, Decision, Forward, Match, Receive, Rejected
 from properties.on_spark import choose_faults
 from properties.oracles import exchange
-from properties.packs import fail_with, plain_steps, simulate
+from properties.packs import fail_with, simulate
 from properties.reached_cases import count_kills, count_redelivered
 from sim.join.room import simulate as simulate_chain
 from sim.join.tuning import ChainTuning
@@ -33,13 +34,13 @@ from sim.kernel.plan import Cluster, Plan
 from sim.kernel.plan import replay as replayed
 from spark_impl.join.system import run_chain
 from straggler.judging import counterexamples
-from straggler.judging.judge import broken_sentences, compare_traces
+from straggler.judging.judge import compare_traces
 from straggler.judging.systems import SPARK, troubled
 from straggler.judging.trial import Trial
 from straggler.judging.trouble import Trouble, TroubledLinks, read_reports
-from straggler.rooms import find_room
+from straggler.rooms import Evidence, find_room
 from straggler.strategies import queries
-from straggler.strategies.chain_workloads import ChainPack, chain_of
+from straggler.strategies.chain_workloads import ON_COLUMNS, ChainPack, chain_of
 from straggler.strategies.connections import troubles_of
 from straggler.strategies.queries import LINK_US
 
@@ -75,17 +76,13 @@ class ChainSeen:
         trial = Trial(ROOM, troubled(trouble), SPARK, ROOM.step_types, trouble=trouble)
         fail_with(sentences, trial.report(self.workload, counterexamples.FOLDER))
 
-    def differences(self) -> Iterator[str]:
-        """Yield the differences between Spark's trace and that of the simulation."""
-        verdict, _ = compare_traces(
-            ROOM, self.workload, self.simulated, self.trace, ROOM.step_types
-        )
-        yield from broken_sentences([verdict])
-        yield from exchange.differences(plain_steps(self.trace), plain_steps(self.simulated))
+    def difference(self) -> Verdict:
+        """Judge whether Spark's trace equals that of the simulation."""
+        return compare_traces(ROOM, self.workload, self.simulated, self.trace, ROOM.step_types)[0]
 
-    def broken_claims(self) -> Sequence[str]:
-        """Return the claims, those about the protocol included, that Spark's own trace breaks."""
-        return broken_sentences(ROOM.check(self.workload, self.trace).verdicts)
+    def judge(self) -> Evidence:
+        """Judge the claims on Spark's own trace, those about the protocol included."""
+        return ROOM.check(self.workload, self.trace)
 
 
 def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSeen:
@@ -126,21 +123,22 @@ def _simulate(workload: Workload, cluster: Cluster, faults: Sequence[Fault]) -> 
     return simulate_chain(plan, config, workload.seed).trace
 
 
+COLUMNED = tuple([f"pairs of {name}" for name, _ in ON_COLUMNS])
 CARRIED = ("results", "results across epochs", "results across a change of workers")
 """Pairs of a chain, and those that need a tuple which workers carried on."""
 
 
-def count_chain(seen: ChainSeen) -> dict[str, int]:
-    """Count the cases of a chain on Spark."""
+def count_chain(seen: ChainSeen, guards: Mapping[str, int]) -> dict[str, int]:
+    """Count the cases of a chain on Spark; ``guards`` are those of its claims."""
     config = JoinConfig.from_json(seen.workload.config)
     first = Decision(0, config.workers, config.block_size, 0.0)
     changes = list(pairwise((first, *config.decisions)))
     rejected = seen.trace.of(Rejected)
     shed = sum(each.reason == REASON_SHED for each in rejected)
-    guards = ROOM.check(seen.workload, seen.trace).guards
     return {
         "tuples": len(seen.workload.arrivals),
         **{name: guards[name] for name in CARRIED},
+        **Counter(f"pairs of {each.query}" for each in seen.trace.of(Match)),
         "rejected": len(rejected) - shed,
         "shed arrivals": shed,
         "redelivered tuples": count_redelivered(seen.workload, {each.seq for each in rejected}),

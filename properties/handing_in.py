@@ -10,17 +10,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import ScriptConfig, WatermarkConfig
-from model.vocabulary.join import Equi
+from model.vocabulary.join_load import LoadRules
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
 from properties.dirty_rows import BAD_DEVICE, DEVICES, PACKS, SECOND_US, TEXT, Types, read, write
 from properties.oracles import accounts as oracle
 from properties.oracles.accounts import Row
 from spark_impl import join, script, watermark
-from spark_impl.grouping import Grouping
+from spark_impl.grouping import Grouping, at_instances
 from spark_impl.join import ChainJoin, from_history
 from spark_impl.landed import LandedQuery
 from spark_impl.over import over
@@ -36,6 +37,7 @@ from spark_impl.windows.waiting import UNCORRECTED
 WAITING: Mapping[str, Any] = {"watermark": watermark, "script": script, "join": join}
 """Rooms whose rows may wait, with one store each."""
 NEVER_US = 1 << 60
+TEXTS: Mapping[str, Any] = {side: {"source_text": "text"} for side in ("r_columns", "s_columns")}
 COLUMNS = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
 
 
@@ -60,7 +62,7 @@ class Doors(NamedTuple):
     landing: Landing
     """The landing of the two sides, from which the stores were computed."""
     spread: Counter[int]
-    """Arrival numbers that the sink of room ``grouping`` got, with their counts."""
+    """Arrival numbers that instances of room ``grouping`` have seen, with their counts."""
     rows: list[Row]
     """All rows that were handed in."""
     halfway: Mapping[str, Halfway]
@@ -93,12 +95,15 @@ def hand_in(
         if number:
             halfway = _ask_halfway(spark, folder)
         runs = _open(spark, streams["all"], folder, batches)
+        if number:
+            runs["join"].withdraw("early")
+        else:
+            runs["join"].submit("early", "key")
         with ThreadPoolExecutor(len(runs)) as pool:
             for done in [pool.submit(_run, query, is_last) for query in runs.values()]:
                 done.result()
-    spread = sum(batches.values(), Counter[int]())
     handed = [row for rows in files for row in rows]
-    return Doors(spark, folder, runs["slack"], landing, spread, handed, halfway)
+    return Doors(spark, folder, runs["slack"], landing, batches[max(batches)], handed, halfway)
 
 
 def _ask_halfway(spark: SparkSession, folder: Path) -> Mapping[str, Halfway]:
@@ -143,16 +148,27 @@ def _open(
     sensors = tuple((name, 3_600) for name in names)
     script = ScriptConfig((Workflow("hall", tuple(totals)),), sensors, lateness_us=wait_us)
     history = folder / "history"
-    chain = ChainJoin(2, oracle.NEAR_S * SECOND_US, Equi("key"), lateness_us=wait_us)
+    named: dict[str, Any] = {"load": LoadRules(), "history": True, "lateness_us": wait_us, **TEXTS}
+    same_key: dict[str, Any] = {
+        "text": 'key and s.source_text != ""',
+        "function": lambda r, s: r.key == s.key,
+    }
+    chain = ChainJoin((2, 3), oracle.NEAR_S * SECOND_US, same_key, **named)
+
+    def work(rows: pa.Table, before: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+        own = rows.select(["seq"])
+        seen = own if before is None else pa.concat_tables([before, own])
+        return seen, seen
 
     def keep(rows: DataFrame, batch: Any) -> None:
-        batches[batch.number] = Counter(rows.toArrow().column("seq").to_pylist())
+        seen = at_instances(rows, batch, work, pa.schema([("seq", pa.int64())]))
+        batches[batch.number] = Counter(seen.toArrow().column("seq").to_pylist())
 
     return {
         "slack": windows.sum("v").store_in(folder / "landed"),
         "watermark": WatermarkQuery(spark, config, history, folder / "watermark"),
         "script": ScriptQuery(spark, script, history, folder / "script"),
-        "join": chain.stream(*from_history(spark, history), folder / "join"),
+        "join": chain.stream(*from_history(spark, history, **TEXTS), folder / "join"),
         "grouping": Grouping(instances=2, senders=2).stream(
             from_history(spark, history)[0], "key", folder / "grouping", keep, "seq", value="value"
         ),

@@ -14,6 +14,7 @@ A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it aga
 """
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,11 +25,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.grouping import balance_claims
+from model.slack import claims
+from model.slack.evidence import observe_trace, truth_of
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.script.config import Result
 from model.vocabulary.windows import Correction, Final, Late, Rejected
 from properties import accounts, dirty_rows, handing_in
-from properties.chain_runs import CARRIED, count_chain, run_chain_pack
+from properties.chain_runs import CARRIED, COLUMNED, count_chain, run_chain_pack
 from properties.oracles import exchange
 from properties.oracles.coverage import first_answers, list_low_coverage
 from properties.oracles.promises import tuples_of, unbalanced, wrong_joins, wrong_routes
@@ -54,6 +57,7 @@ from properties.reached_cases import (
     count_scales,
 )
 from spark_impl.grouping import run_in_process
+from straggler.judging.judge import broken_sentences
 from straggler.strategies import families, queries
 from straggler.strategies.chain_workloads import ChainPack, chain_packs
 from straggler.strategies.packs import ClusterPack, join_packs
@@ -63,6 +67,12 @@ COVERAGE = (
     "what is late came later than the slack",
     "the controller answers for its misses",
 )
+COVERED = replace(
+    claims.CLAIMS,
+    claims=tuple([each for each in claims.CLAIMS.claims if each.name in COVERAGE]),
+    cases={each: claims.CASES[each] for each in ("tasks with a delay", "late pairs", "misses")},
+)
+"""The claims of the third promise alone: others take long on long streams."""
 WORSE = ("key", "pkg", "tag-literal")
 """Policies that break the promise on the very streams on which ``tag`` keeps it."""
 DELTA = 1e-9
@@ -75,6 +85,7 @@ DELTA = 1e-9
 @pytest.mark.fails_tasks
 @promised(
     *CARRIED,
+    *COLUMNED,
     "rejected",
     "redelivered tuples",
     "shed arrivals",
@@ -95,7 +106,9 @@ def test_every_pair_is_joined_exactly_once(
     seen = run_chain_pack(spark, chain, kills=1)
     workload = seen.workload.to_json()
     simulated, on_spark = plain_steps(seen.simulated), plain_steps(seen.trace)
-    broken = [*seen.differences(), *seen.broken_claims(), *wrong_joins(workload, on_spark)]
+    judged = seen.judge()
+    broken = [*broken_sentences([seen.difference(), *judged.verdicts])]
+    broken += [*exchange.differences(on_spark, simulated), *wrong_joins(workload, on_spark)]
     for steps in (on_spark, simulated):
         broken += exchange.wrong_exchange(workload, steps)
     broken += exchange.wrong_sends(on_spark, seen.came, seen.troubles["again"])
@@ -104,7 +117,7 @@ def test_every_pair_is_joined_exactly_once(
         broken.append(f"{seen.bytes_sent} bytes were sent, {limits} are possible")
     if broken:
         seen.fail(broken)
-    reached.add(count_chain(seen))
+    reached.add(count_chain(seen, judged.guards))
 
 
 # ----------------------------------------------------------------------------- imbalance O(1)
@@ -161,16 +174,6 @@ def test_imbalance_does_not_grow_with_instances(
 # ------------------------------------------------------- coverage of first answers >= lambda_thr
 
 
-@st.composite
-def coverage_packs(
-    draw: st.DrawFn, share: float | None = None, control: str = "conformal"
-) -> ClusterPack:
-    """Draw clusters for one query, the last of them with a long stream of exchangeable tuples."""
-    pack = draw(families.covered(share, control))
-    long = draw(queries.exchangeable_cases(pack.configs[0]))
-    return ClusterPack("slack", (*pack.configs, pack.configs[0]), (*pack.cases, long))
-
-
 @promised(
     "late pairs",
     "short windows of 0.9",
@@ -182,8 +185,8 @@ def coverage_packs(
 )
 @given(
     asked=st.tuples(
-        *map(coverage_packs, (0.9, 0.95, 0.99, None)),
-        st.sampled_from([0.9, 0.95]).flatmap(lambda share: coverage_packs(share, "pd")),
+        *map(families.with_a_long_stream, (0.9, 0.95, 0.99, None)),
+        st.sampled_from([0.9, 0.95]).flatmap(lambda e: families.with_a_long_stream(e, "pd")),
     )
 )
 def test_first_answers_contain_the_requested_share(
@@ -191,17 +194,17 @@ def test_first_answers_contain_the_requested_share(
 ) -> None:
     for pack, observed in zip(asked, run_packs(spark, *asked), strict=True):
         config, long = pack.configs[0], observed.seen[-1]
-        assert_same(long)
+        for seen in observed.seen:
+            assert_same(seen)
+            truth = truth_of(seen.run.workload)
+            evidence = claims.Evidence(truth, observe_trace(truth, seen.trace))
+            assert_claims_hold(seen, *COVERED.judge(evidence).verdicts)
+            assert_promise_kept(seen, list_wrong_answers)
+            reached.add({**count_cases(seen), PARTIAL: count_partial(seen.trace)})
         workload = long.run.workload.to_json()
         answers = first_answers(workload, plain_steps(long.trace))
         found = list_low_coverage(workload, answers)
         assert not found, "\n".join(found)
-        for seen in observed.seen:
-            assert_same(seen)
-            judged = seen.room.check(seen.run.workload, seen.trace).verdicts
-            assert_claims_hold(seen, *(each for each in judged if each.claim in COVERAGE))
-            assert_promise_kept(seen, list_wrong_answers)
-            reached.add({**count_cases(seen), PARTIAL: count_partial(seen.trace)})
         law = "(eps, delta)" if config.lambda_thr is None else f"{config.lambda_thr}"
         name = "the published law" if config.control == "pd" else law
         windows = [each for of_task in answers.values() for each in of_task]

@@ -14,7 +14,9 @@ Steps = Mapping[str, Sequence[Mapping[str, Any]]]
 Report = Mapping[str, Any]
 """Report of a worker on one run of an epoch: the epoch, and how often each message came."""
 TUPLE_BYTES, KEY_BYTES = 32, 12
-"""Bytes of a tuple without its key on a connection, and most bytes of a key with its offset."""
+"""Bytes of a tuple without its key on a connection, and most bytes of a text with its offset."""
+WIDE, WIDE_BYTES = ("number", "integer", "time"), 8
+"""Kinds of columns whose values have so many bytes each."""
 FRAME_BYTES, HEAD_BYTES = 448, 28
 """Most bytes of a block's frame without its tuples, and the least of a block in a shared frame."""
 SMALL_BYTES: Mapping[str, int] = {"BlockAck": 30, "Hint": 23, "End": 14}
@@ -76,12 +78,14 @@ def bound_bytes(workload: Mapping[str, Any], steps: Steps, came: Sequence[Report
     boundaries = sum(workers - 1 for workers, _ in decisions_by_epoch(workload))
     messages = chain.from_iterable(report["messages"] for report in came)
     small = sum(SMALL_BYTES.get(each["kind"], 0) * each["times"] for each in messages)
+    kinds = [kind for _, kind in workload["config"].get("r_columns", ())]  # S has the same
+    row = TUPLE_BYTES + WIDE_BYTES * sum(kind in WIDE for kind in kinds)
+    texts = 1 + kinds.count("text")
     return Bounds(
-        TUPLE_BYTES * found.tuples
-        + HEAD_BYTES * found.blocks
-        + SMALL_BYTES["BlockAck"] * found.acks,
-        (TUPLE_BYTES + KEY_BYTES) * found.tuples
-        + FRAME_BYTES * found.blocks
+        row * found.tuples + HEAD_BYTES * found.blocks + SMALL_BYTES["BlockAck"] * found.acks,
+        # Each column has a bit for missing values, and adds to a frame what a built-in one does.
+        (row + KEY_BYTES * texts + len(kinds)) * found.tuples
+        + FRAME_BYTES * found.blocks * (2 if kinds else 1)
         + small
         + IDLE_BYTES * boundaries,
     )

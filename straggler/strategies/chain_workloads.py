@@ -14,14 +14,26 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, Fault, JoinConfig, Workload
-from model.vocabulary.join import Decision
+from model.vocabulary.join import And, Band, Between, Decision, Equi, Ineq, S, Where
 from sim.kernel.faults import Fault as Trouble
+from straggler.strategies.columns import R_COLUMNS, S_COLUMNS, with_values
 from straggler.strategies.packs import ClusterPack
 from straggler.strategies.queries import Moves, chain_moves, chain_trouble
+from straggler.strategies.streams import UNIT_US
 
 GAP_US = 1_000_000
 IDS_A_CASE = 1 << 40
 """Identities of workload ``n`` of :func:`pack_together` start at ``n`` times this."""
+
+
+ON_COLUMNS = (
+    ("near", And((Band("pm25", 4.0, "pm10"), Where(S, "ok", "=", True)))),
+    (
+        "same site",
+        And((Equi("site"), Ineq("ad", "<=", "clicked"), Between("at", None, 8 * UNIT_US))),
+    ),
+)
+"""Queries of each chain that need the values of columns of all kinds."""
 
 
 class ChainPack(NamedTuple):
@@ -84,9 +96,25 @@ def move(event: Event, ids: int, first: int, shift_us: int) -> Event:
 
 
 def chain_of(workloads: Sequence[Workload], moves: Moves) -> Workload:
-    """Return one workload with the arrivals of all, their decisions by load, and moves."""
+    """Return one workload with the arrivals of all, their decisions by load, and moves.
+
+    Its tuples have columns, on which two more queries depend.
+    """
     packed = pack_together([_with_decisions(each, ()) for each in workloads])
-    return _decide(packed, _follow(workloads), moves)
+    return _with_columns(_decide(packed, _follow(workloads), moves))
+
+
+def _with_columns(workload: Workload) -> Workload:
+    """Return the workload of a chain with columns, their values, and queries on them."""
+    config = JoinConfig.from_json(workload.config)
+    config = replace(
+        config,
+        queries=(*config.queries, *ON_COLUMNS),
+        r_columns=R_COLUMNS,
+        s_columns=S_COLUMNS,
+    )
+    arrivals = with_values(workload.arrivals, config, seed=workload.seed)
+    return workload.with_(arrivals=arrivals, config=config.to_json())
 
 
 def _with_decisions(workload: Workload, decisions: Iterable[Decision]) -> Workload:

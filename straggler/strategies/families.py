@@ -59,6 +59,16 @@ def covered(share: float | None = None, control: str = "conformal") -> Packs:
     return packs("slack", 2, asked, queries.windowed_shape, ("late", "bursty"))
 
 
+@st.composite
+def with_a_long_stream(
+    draw: st.DrawFn, share: float | None = None, control: str = "conformal"
+) -> ClusterPack:
+    """Draw clusters for one query, the last of them with a long stream of exchangeable tuples."""
+    pack = draw(covered(share, control))
+    long = draw(queries.exchangeable_cases(pack.configs[0]))
+    return ClusterPack("slack", (*pack.configs, pack.configs[0]), (*pack.cases, long))
+
+
 def routers_of(
     *senders: int, each: int = queries.EACH
 ) -> Sequence[st.SearchStrategy[GroupingConfig]]:

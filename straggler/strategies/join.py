@@ -186,6 +186,17 @@ class Struck(NamedTuple):
     """Place of the second worker; the first one is where the log is."""
 
 
+STRUCK = (
+    Struck(Pause, None),
+    Struck(Slow, HERE),
+    Struck(Fail, Place(0, 0, 1)),
+    Struck(Congest, Place(0, 1)),
+    Struck(Lose, Place(1)),
+    Struck(Replay, HERE),
+)
+"""Each kind of fault, and each tier between two workers."""
+
+
 class TimedCase(NamedTuple):
     """Query, plan and seed of a timed run of a chain."""
 

@@ -1,11 +1,17 @@
 """Small cases of chains that together put every claim of room ``join`` to the test."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import inf
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Apart, Band, Between, Decision, Equi, Ineq, S, Where
+from sim.join.tuning import ChainTuning
+from sim.kernel.link import HERE, Place
+from sim.kernel.plan import Cluster, Worker
+from sim.kernel.plan import replay as replayed
 from straggler.strategies.columns import R_COLUMNS, S_COLUMNS, with_values
+from straggler.strategies.join import TimedCase
 
 UNIT_US = 1_000
 Sent = tuple[str, int]
@@ -103,3 +109,11 @@ TELLING: Mapping[str, Workload] = {
 
 OPEN = next(iter(TELLING.values())).with_(flush=False)
 """The first case on streams that do not end: some pairs are still to come."""
+
+
+def in_time(case: Workload) -> TimedCase:
+    """Return the case on workers of one tier, with the decisions that it has."""
+    cluster = Cluster((Worker(place=HERE), Worker(place=Place(0, 0, 1))))
+    plan = replayed(case.arrivals, "telling", case.cuts, cluster=cluster)
+    config = JoinConfig.from_json(case.config)
+    return TimedCase(config, replace(plan, tuning=ChainTuning(record=True)), 0)

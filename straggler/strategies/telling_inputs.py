@@ -17,7 +17,6 @@ from spark_impl.aggregates import Aggregation, avg, count, quantile
 from spark_impl.grouping import store as grouping
 from spark_impl.over import Stream, over
 from spark_impl.retention import drop_before
-from spark_impl.runtime.accounts import Reading
 from spark_impl.runtime.histories import (
     COLUMNS,
     VALUE,
@@ -33,7 +32,7 @@ from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.provenance import note_history, open_history
 from spark_impl.runtime.sources import HistoryReader
 from spark_impl.runtime.storage import Location, locate
-from spark_impl.runtime.stores import Draft, claim
+from spark_impl.runtime.stores import claim
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.script import compile_plan
 from spark_impl.script import store as script
@@ -42,6 +41,9 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows import store as windows
 from spark_impl.windows.history import check_source
+from straggler.strategies.telling_accounts import COUNTED, OF_ACCOUNTS
+from straggler.strategies.telling_join_inputs import OF_INPUTS, READ
+from straggler.strategies.telling_joins import JOINED, OF_QUERIES
 
 DAY_MS = 86_400_000
 END_US = 1 << 61
@@ -72,14 +74,6 @@ def _route(own: Mapping[str, object]) -> None:
     router = Router(compile_plan(_script()))
     router.blocks(router.asked(table))
     router.clock(table)
-
-
-def _count(refused: int) -> None:
-    """Write the account of a micro-batch of four rows, of which one may be refused."""
-    with TemporaryDirectory() as folder:
-        store = grouping.open_store(locate(folder) / "store", GroupingConfig(instances=2))
-        draft = Draft(store, TableWriter(store.root), 0)
-        Limits(refused=1).write_account(draft, Reading(4, None), {"refused": refused})
 
 
 def _aggregate(aggregations: Sequence[Aggregation]) -> None:
@@ -271,7 +265,6 @@ def _reopen(openings: tuple[Change, Change]) -> None:
 
 OPENED: Mapping[str, Callable[[Any], object]] = {
     "routed": _route,
-    "counted": _count,
     "aggregated": _aggregate,
     "followed": _follow,
     "landed": _land,
@@ -284,6 +277,9 @@ OPENED: Mapping[str, Callable[[Any], object]] = {
     "noted": _note,
     "begun": lambda given: _begin(*given),
     "reopened": _reopen,
+    **COUNTED,
+    **JOINED,
+    **READ,
 }
 _OURS, _OLD, _SUMS, _TWO = _open_windows(), _claim(), _open_script(4), _open_grouping(2)
 _COUNTS = _open_windows(value=None)
@@ -294,7 +290,6 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("routed", {"event_time_us": END_US - 1}, {"event_time_us": END_US}, "to below 2^61"),
     ("routed", {"arrival_us": END_US - 1}, {"arrival_us": END_US}, "must lie between -2^61 and"),
     ("routed", {"arrival_us": 1 - END_US}, {"arrival_us": -END_US}, "must lie between -2^61 and"),
-    ("counted", 1, 2, "2 of its 4 rows are refused, 2 in all, and max_refused is 1"),
     *(
         ("limited", 0.99, bad, f"max_late is {bad!r}; it must be a share")
         for bad in (nan, inf, 1.5)
@@ -379,5 +374,8 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
         "is neither an empty folder nor the store of a q",
     ),
     ("reopened", (_OLD, _load), (_load, _load), "is not the store of a query"),
+    *OF_ACCOUNTS,
+    *OF_QUERIES,
+    *OF_INPUTS,
 )
 """What is done, with what it can be done, and with what it cannot, and why."""

@@ -180,3 +180,11 @@ def chains(region: str | None) -> st.SearchStrategy[Drawn]:
 def routers(region: str | None) -> st.SearchStrategy[Drawn]:
     """Draw a cluster of routers in a region, or in any."""
     return grouping_cases(region).map(lambda case: Drawn(*case))
+
+
+@st.composite
+def chains_everywhere(draw: st.DrawFn) -> Sequence[ChainCase]:
+    """Draw clusters of each region, and some whose workers drop what finds them busy."""
+    full = [draw(clusters_of_chains(each)) for each in ("bursty", "slow")]
+    dropping = [case._replace(plan=crowded(case.plan, "drop")) for case in full]
+    return (*draw(all_of(REGIONS, clusters_of_chains)), *dropping)

@@ -1,0 +1,122 @@
+"""Accounts, readers of a history and errors that just fit, the nearest that do not, and why."""
+
+from collections.abc import Callable, Mapping, Sequence
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from model.vocabulary import GroupingConfig, WatermarkConfig
+from spark_impl.grouping.store import open_store
+from spark_impl.retention import drop_before
+from spark_impl.runtime.accounts import Reading, planned_files
+from spark_impl.runtime.failures import last_error
+from spark_impl.runtime.histories import append, number_of
+from spark_impl.runtime.limits import Limits
+from spark_impl.runtime.provenance import note_history
+from spark_impl.runtime.storage import locate
+from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.tables import TableWriter
+from spark_impl.script.silence import Course, Pieces, Timeline
+from spark_impl.watermark.query import UPSTREAM, WATERMARK
+
+
+def _count(refused: Sequence[int]) -> None:
+    """Write the accounts of micro-batches of four rows; three rows may be refused in all."""
+    with TemporaryDirectory() as folder:
+        store = open_store(locate(folder) / "store", GroupingConfig(instances=2))
+        writer, limits = TableWriter(store.root), Limits(refused=3)
+        for batch, count in enumerate(refused):
+            draft = Draft(store, writer, batch)
+            limits.write_account(draft, Reading(4, None), {"refused": count})
+            draft.commit()
+
+
+def _drop(given: tuple[str, str]) -> None:
+    """Remove the first of two files of a history, after a store has noted a history.
+
+    The second text is where Spark continues, in the words of its checkpoint.
+    """
+    name, offsets = given
+    with TemporaryDirectory() as folder:
+        for each in ("one", "one", "two"):
+            append(locate(folder) / each, pa.table({"seq": [0]}))
+        store = open_store(locate(folder) / "store", GroupingConfig(instances=2))
+        note_history(TableWriter(store.root, locate(folder) / name))
+        checkpoint = locate(folder) / "checkpoint"
+        if offsets:
+            for log in ("offsets", "commits"):
+                (checkpoint / log / "0").write_bytes(b"v1\n{}\n" + offsets.encode())
+        readers = [(store.root, checkpoint)]
+        assert drop_before(locate(folder) / "one", 1, readers=readers) == 1
+
+
+def _plan(given: tuple[Sequence[str], Sequence[int]]) -> None:
+    """Compare the files that Spark has planned for a micro-batch with their numbers.
+
+    The texts are the offsets of the streams of one history, in each micro-batch up to this one.
+    """
+    plans, due = given
+    with TemporaryDirectory() as folder:
+        checkpoint = locate(folder) / "checkpoint"
+        for batch, streams in enumerate(plans):
+            (checkpoint / "offsets" / str(batch)).write_bytes(f"v1\n{{}}\n{streams}".encode())
+        found = planned_files(locate(folder) / "history", checkpoint, len(plans) - 1)
+    if (numbers := [number_of(each) for each in found]) != due:
+        msg = f"the files are {numbers}"
+        raise ValueError(msg)
+
+
+def _time(own: Mapping[str, Any]) -> None:
+    """Open a query whose watermarks need the times of arrivals."""
+    config = WatermarkConfig(10, 10, 3, **own)
+    assert (WATERMARK.of(config) is UPSTREAM) == (config.upstreams > 0)
+    if not WATERMARK.settings(config).times_arrivals:
+        msg = "no time of an arrival is read"
+        raise ValueError(msg)
+
+
+def _explain(text: str) -> None:
+    """Raise what the text of an error of Spark says last, unless an input is to blame."""
+    name, said = last_error(PySparkException(text))
+    if name != "InputProblem":
+        msg = f"{name}: {said}"
+        raise ValueError(msg)
+
+
+def _place(first: Sequence[int]) -> None:
+    """Follow the clock through two pieces of a history, given the numbers with which they begin."""
+    numbers = np.array([first, [1, 5], [7, 6], [7, 9], [3, 3]])
+    after = Course(Timeline(), Pieces(*numbers)).after
+    assert after == Timeline(7, 9, 3)
+
+
+_AT_0, _AT_1, _AT_2 = (f'{{"next": {at}, "first": 0, "requests": []}}' for at in range(3))
+COUNTED: Mapping[str, Callable[[Any], object]] = {
+    "counted": _count,
+    "dropped": _drop,
+    "planned": _plan,
+    "timed": _time,
+    "explained": _explain,
+    "placed": _place,
+}
+OF_ACCOUNTS: Sequence[tuple[str, Any, Any, str]] = (
+    ("counted", [3], [4], "4 of its 4 rows are refused, 4 in all, and max_refused is 3"),
+    ("counted", [1, 0, 1, 1], [1, 1, 2], "2 of its 4 rows are refused, 4 in all, and max_refused"),
+    ("counted", [0, 3, 0], [2, 2], "2 of its 4 rows are refused, 4 in all, and max_refused is 3"),
+    ("dropped", ("one", _AT_1), ("two", _AT_1), "belongs to the history"),
+    ("dropped", ("one", _AT_1), ("one", ""), "has read nothing yet"),
+    ("dropped", ("one", _AT_1), ("one", _AT_0), "number is 1; it can be at most 0, because"),
+    ("dropped", ("one", _AT_1), ("one", "-"), "is not the checkpoint of a query that reads a hist"),
+    ("planned", ([_AT_1], [0]), ([_AT_0], [0]), "the files are []"),
+    ("planned", ([f"{_AT_1}\n{_AT_2}"], [0, 1]), ([_AT_2], [0]), "the files are [0, 1]"),
+    ("planned", ([_AT_1, _AT_2], [1]), ([_AT_1, _AT_1], [1]), "the files are []"),
+    ("planned", ([f"{_AT_0}\n{_AT_1}", f"{_AT_1}\n{_AT_2}"], [1]), ([_AT_2] * 2, [0]), "are []"),
+    ("timed", {"upstreams": 1, "insert_every_us": 1}, {"upstreams": 1}, "no time of an arrival"),
+    ("timed", {"upstreams": 2, "idle_after_us": 1}, {}, "no time of an arrival is read"),
+    ("explained", "a\nx.y.InputProblem: b is missing", "a ends\nb", "PySparkException: a ends"),
+    ("placed", [0, 2], [0, 1], "has parts in which seq does not begin above the part before"),
+)
+"""What is done, with what it can be done, and with what it cannot, and why."""

@@ -1,0 +1,279 @@
+"""What a chain reads, hears and stores if it just fits, the nearest that does not, and why."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from struct import pack
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+
+from model.vocabulary import Event, JoinConfig
+from model.vocabulary.join import END_US, NO_WATERMARK_US, And, R, S
+from spark_impl.join.admission import Admitted, Intake
+from spark_impl.join.columns import NO_INTEGER, TYPES, check_integers
+from spark_impl.join.in_process import arrivals_of
+from spark_impl.join.inputs import read_file, require_accepted
+from spark_impl.join.messages import (
+    ACK,
+    JSON,
+    PING,
+    Frames,
+    decode_json,
+    decode_messages,
+    encode_json,
+)
+from spark_impl.join.rendezvous import Rendezvous, addresses_of, host_of_worker, meet
+from spark_impl.join.store import load_store, open_store
+from spark_impl.join.transport import greet, read_json
+from spark_impl.runtime.histories import append
+from spark_impl.runtime.storage import Location
+
+HOST, OTHER, AWAY = "127.0.0.1", "127.0.0.2", "192.0.2.1"
+"""Two addresses of this machine, and one that no machine has."""
+PATIENCE_S = 60.0
+FAR_US = 1 << 61
+"""Event times lie below it."""
+EVERYTHING = (("a", And()),)
+"""The queries of a chain with one, which pairs everything."""
+
+# ----------------------------------------------------------------------------------------- inputs
+
+
+def _accept(given: tuple[str, str, str | None]) -> None:
+    name, given_type, kind = given
+    found = require_accepted(R, {"id": "bigint", name or "other": given_type}, name or "at", kind)
+    assert found == given_type
+
+
+def _read(given: tuple[Any, str, Sequence[Any]]) -> None:
+    """Read a column of a history as one of a kind, with these values."""
+    column, kind, due = given
+    columns = {"c": column} if isinstance(column, pa.Array) else column
+    fixed = {"seq": pa.array(range(len(due))), "stream": pa.array([R] * len(due))}
+    schema = pa.schema([("seq", pa.int64()), ("stream", pa.string()), ("c", TYPES[kind])])
+    with TemporaryDirectory() as folder:
+        file = append(folder, pa.table({**fixed, **columns}))
+        found = read_file(file, schema, "stream", (R, S))
+    assert found.schema == schema
+    assert found.column("c").to_pylist() == due, found
+
+
+def _side(streams: Sequence[str]) -> None:
+    """Read the rows of some streams from a history."""
+    schema = pa.schema([("seq", pa.int32()), ("side", pa.string())])
+    rows = pa.table([range(len(streams)), streams], ["seq", "side"])
+    with TemporaryDirectory() as folder:
+        found = read_file(append(folder, rows), schema, "side", ("left", "right"))
+    assert found.equals(rows.cast(schema))
+
+
+def _arrive(given: tuple[int, int]) -> None:
+    """Let a tuple arrive, beside one of 1970, at a chain with a window."""
+    window_us, us = given
+    events = [Event(seq, seq, "", each, 0.0, 0, R) for seq, each in enumerate((0, us, 0))]
+    arrivals_of(events, R, JoinConfig(window_us, EVERYTHING))
+
+
+def _admit(batches: Sequence[Iterable[tuple[int, int]]]) -> None:
+    """Admit identities with event times, some of them in a later run."""
+    intake, seen = Intake(R, None, Admitted()), 0
+    for batch in batches:
+        events = [Event(seq, each, "", us, 0.0, 0, R) for seq, (each, us) in enumerate(batch)]
+        arrivals = arrivals_of(events, R, JoinConfig(9, EVERYTHING))
+        tuples, _ = intake.admit(arrivals)
+        assert tuples.rank.tolist() == [*range(seen, seen + len(tuples))]
+        seen += len(tuples)
+    state = intake.checkpoint()
+    known = {identity for batch in batches for identity, _ in batch}
+    assert (state.tuples, state.known.source_id.tolist()) == (len(known), sorted(known))
+    assert Intake(R, 3, Admitted()).watermark_us == NO_WATERMARK_US
+
+
+# --------------------------------------------------------------------------- connections, stores
+
+
+def _feed(data: bytes) -> None:
+    """Read greetings, of each no byte of what comes behind it."""
+    frames, at = Frames(16), 0
+    while at < len(data):
+        size = frames.missing
+        assert size > 0
+        for kind, body in frames.feed(data[at : at + size]):
+            decode_json(kind, body)
+            assert frames.missing == 4
+        at += size
+
+
+def _frame(kind: int, body: bytes) -> bytes:
+    return pack(">I", 1 + len(body)) + bytes([kind]) + body
+
+
+def _register(said: Mapping[str, Any]) -> None:
+    """Let two workers meet, of which one says something else, behind one that left at once."""
+    with (
+        Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        place = rendezvous.place
+        own: dict[str, Any] = {"token": place.token, "worker": 0, "address": [HOST, 1], "run": 0}
+        greet(place.address, {**own, "address": [AWAY, 7]}, PATIENCE_S).close()
+        other = pool.submit(meet, place, 1, 1, (HOST, 2))
+        with greet(place.address, {**own, **said}, PATIENCE_S) as connection:
+            try:
+                read_json(connection, time.monotonic() + PATIENCE_S)
+                reason = ""
+            except OSError as error:
+                reason = str(error)
+                meet(place, 0, 1, (HOST, 1))
+        (host, _), right = other.result().addresses
+        assert (host[:3], right) == (HOST[:3], (HOST, 2))
+    if reason:
+        raise ValueError(reason)
+
+
+def _bind(given: tuple[str, Mapping[str, str], tuple[str, str]]) -> None:
+    """Compare the addresses of a driver with those that are due."""
+    master, settings, due = given
+    conf = {f"spark.driver.{name}": value for name, value in settings.items()}
+    context: Any = SimpleNamespace(master=master, getConf=lambda: SimpleNamespace(get=conf.get))
+    host, bound_to = addresses_of(context)
+    with Rendezvous(HOST, 1) as rendezvous:
+        place = rendezvous.place._replace(address=(host, 1))
+    own = host_of_worker(place, "10.1.2.3:45")
+    found = host, bound_to
+    if (found, own) != (due, HOST if host == HOST else "10.1.2.3"):
+        msg = f"the addresses are {found} and {own}"
+        raise ValueError(msg)
+
+
+def _open(window_us: int, lateness_us: int | None = None) -> Callable[[Location], object]:
+    config = JoinConfig(window_us, EVERYTHING, lateness_us=lateness_us)
+    return lambda root: (open_store(root, config), load_store(root))
+
+
+_OUNCE = {"c": pa.array([1.0]), "value_c": pa.array([2.0])}
+_DAY = pa.array([86_400_000], pa.timestamp("ms"))
+_CHAIN = _open(9)
+READ: Mapping[str, Callable[[Any], object]] = {
+    "accepted": _accept,
+    "column": _read,
+    "sides": _side,
+    "integers": lambda values: check_integers("n", pa.chunked_array([pa.array(values)])),
+    "arrived": _arrive,
+    "admitted": _admit,
+    "greeted": _feed,
+    "registered": _register,
+    "bound": _bind,
+    "messages": lambda given: decode_messages(*given),
+}
+OF_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
+    ("accepted", ("value", "int", None), ("value", "bigint", None), "smallint, int, float, double"),
+    (
+        "accepted",
+        ("seq", "bigint", None),
+        ("seq", "timestamp", None),
+        "tinyint, smallint, int, big",
+    ),
+    (
+        "accepted",
+        ("event_time_us", "timestamp", None),
+        ("event_time_us", "string", None),
+        "is string; it can be tinyint, smallint, int, bigint, timestamp",
+    ),
+    ("accepted", ("a", "timestamp", "time"), ("a", "timestamp", "integer"), "int, bigint"),
+    ("accepted", ("a", "bigint", "integer"), ("a", "bigint", "number"), "int, float, double"),
+    ("accepted", ("a", "string", "text"), ("a", "int", "text"), "is int; it can be string"),
+    ("accepted", ("a", "boolean", "boolean"), ("a", "int", "boolean"), "it can be boolean"),
+    ("accepted", ("key", "string", None), ("", "int", "time"), "has no column 'at'; it has ['id',"),
+    (
+        "column",
+        (pa.array([1, None]), "number", [1.0, None]),
+        (pa.array(["1"]), "number", [1.0]),
+        "holds string; it must hold double",
+    ),
+    ("column", (pa.array([2.0]), "integer", [2]), (pa.array([2.5]), "integer", [2]), "hold int64"),
+    ("column", (_DAY, "time", [86_400_000_000]), (_DAY, "number", [0.0]), "it must hold double"),
+    ("column", (pa.array([3]), "time", [3]), (pa.array([True]), "time", [1]), "it must hold int64"),
+    (
+        "column",
+        (pa.array([2_000], pa.timestamp("ns")), "time", [2]),
+        (pa.array([2_001], pa.timestamp("ns")), "time", [2]),
+        "holds timestamp[ns]; it must hold int64",
+    ),
+    (
+        "column",
+        (pa.array(["x"], pa.large_string()), "text", ["x"]),
+        (pa.array([b"x"]), "text", ["x"]),
+        "holds binary; it must hold string",
+    ),
+    (
+        "column",
+        (pa.array(["x"]).dictionary_encode(), "text", ["x"]),
+        (pa.array([1]), "text", ["1"]),
+        "holds int64; it must hold string",
+    ),
+    ("column", (pa.array([True]), "boolean", [True]), (pa.array([1]), "boolean", [1]), "hold bool"),
+    (
+        "column",
+        (pa.nulls(1), "text", [None]),
+        ({"d": pa.nulls(1)}, "text", [None]),
+        "no column 'c'",
+    ),
+    ("column", (_OUNCE, "number", [1.0]), ({"value_d": _DAY}, "time", [1]), "no column 'c'; its"),
+    ("column", ({"value_c": pa.array([2])}, "number", [2.0]), ({}, "number", [None]), "no column"),
+    ("sides", ["left", "right"], ["left", "up"], "has the side 'up'; it can be left or right"),
+    ("integers", [1 - (1 << 63), None], [0, NO_INTEGER], "'n' has the value -9223372036854775808;"),
+    ("integers", [0.5], [NO_INTEGER], "the least is -9223372036854775807"),
+    ("arrived", (0, FAR_US - 1), (0, FAR_US), "us is out of range: with a window of 0 us it must"),
+    ("arrived", (0, -FAR_US), (0, -FAR_US - 1), f"must lie between {-FAR_US} and {FAR_US - 1} us"),
+    ("arrived", (END_US - 9, 8), (END_US - 9, 9), "the event time 9 us is out of range"),
+    ("admitted", [[(0, 5), (0, 5)]], [[(0, 5), (0, 6)]], "comes with the event times 5 and 6 us"),
+    ("admitted", [[(7, 5)], [(3, 1), (7, 5)]], [[(7, 5)], [(7, 1)]], "times 5 and 1 us"),
+    (
+        "greeted",
+        encode_json({"worker": 1}) + encode_json({"run": 2}),
+        pack(">I", 17) + bytes(17),
+        "a frame of 17 bytes came, at most 16 are permitted",
+    ),
+    ("greeted", _frame(JSON, b'{"worker": 123}'), pack(">I", 0), "a frame of 0 bytes came"),
+    ("greeted", _frame(JSON, b"{}"), _frame(PING, b"{}"), "a frame of kind 6 is not a greeting"),
+    ("greeted", _frame(JSON, b"{}"), _frame(JSON, b"[]"), "a frame of kind 5 is not a greeting"),
+    ("greeted", _frame(JSON, b"{}"), _frame(JSON, b"{"), "a frame of kind 5 is not a greeting"),
+    *(
+        ("registered", good, bad, "the connection was closed without an answer")
+        for good, bad in (
+            ({}, {"worker": 2}),
+            ({}, {"worker": -1}),
+            ({}, {"worker": False}),
+            ({"run": (1 << 63) - 1}, {"run": 1 << 63}),
+            ({"run": 0}, {"run": -1}),
+            ({"address": [HOST, (1 << 16) - 1]}, {"address": [HOST, 1 << 16]}),
+            ({"address": [HOST, 1]}, {"address": [HOST, 0]}),
+            ({"address": [f"{HOST:x<255}", 1]}, {"address": [f"{HOST:x<256}", 1]}),
+            ({"address": [HOST, 3]}, {"address": ["", 3]}),
+            ({"address": [HOST, 4]}, {"address": [HOST]}),
+        )
+    ),
+    ("bound", ("local[4]", {"host": AWAY}, (HOST, HOST)), ("yarn", {}, (HOST, HOST)), "are ('None"),
+    (
+        "bound",
+        ("yarn", {"host": AWAY, "bindAddress": OTHER}, (AWAY, OTHER)),
+        ("yarn", {"host": AWAY, "bindAddress": "0.0.0.0"}, (AWAY, AWAY)),
+        "('192.0.2.1', '0.0.0.0')",
+    ),
+    (
+        "bound",
+        ("spark://h:7077", {"host": OTHER, "bindAddress": "::"}, (OTHER, OTHER)),
+        ("yarn", {"host": OTHER, "bindAddress": HOST}, (OTHER, OTHER)),
+        "('127.0.0.2', '127.0.0.1')",
+    ),
+    ("messages", (ACK, b"R" + bytes(24)), (ACK, b"R" + bytes(23)), "kind 2 with 24 bytes cannot"),
+    ("messages", (ACK, b"S" + bytes(24)), (ACK, b"T" + bytes(24)), "kind 2 with 25 bytes cannot"),
+    ("messages", (ACK, b"S" + bytes(24)), (PING, b""), "there is no kind 6 of frame"),
+    ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(8)), "another chain: its window_us is 9, not 8"),
+    ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(9, 0)), "its lateness_us is None, not 0"),
+)
+"""What is done, with what it can be done, and with what it cannot by a little, and why."""
