@@ -30,6 +30,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         # how Java starts, what a wheel contains, how fast a machine is
         "spark_impl/class_archive.py",
         "spark_impl/runtime/packages.py",
+        "spark_impl/runtime/session.py",
         # experiments, their figures and pages
         "sim/report/*",
         "sim/sweep/*",
