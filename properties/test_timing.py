@@ -46,7 +46,6 @@ def without_places(plan: Plan) -> Plan:
     return replace(
         with_workers(plan, place=None),
         sources=tuple([replace(source, place=None) for source in plan.sources]),
-        relays=tuple([replace(relay, place=None) for relay in plan.relays]),
         faults=tuple([fault for fault in plan.faults if ">" not in fault[0]]),
     )
 

@@ -131,7 +131,7 @@ def report(operator: Operator, drawn: Drawn) -> str:
         try:
             return bool(operator.broken(drawn._replace(case=case)))
         except ValueError:
-            return False  # for example a fault of a relay that is gone
+            return False  # for example a fault of a source that is gone
 
     small = drawn._replace(case=smallest(drawn.case, fails, SECONDS_MAX))
     lines = [

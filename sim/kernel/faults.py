@@ -4,8 +4,8 @@ A schedule is a tuple of small NamedTuples. A test shrinks it by removing elemen
 numbers; its ``repr`` is Python that builds it again. Times are microseconds since the start of the
 run. ``kind`` makes faults of different kinds unequal, even if all their numbers are equal.
 
-Targets are named ``source-0``, ``source-1``, ..., ``relay-0``, ... and, for workers of the cluster,
-``worker-0``, ...; a link is named by its ends, for example ``source-0>log``, ``log>worker-1`` or
+Targets are named ``source-0``, ``source-1``, ... and, for workers of the cluster, ``worker-0``,
+...; a link is named by its ends, for example ``source-0>log``, ``log>worker-1`` or
 ``worker-0>worker-1``.
 """
 
@@ -48,8 +48,7 @@ class Slow(NamedTuple):
 class Fail(NamedTuple):
     """A failure: a worker fails at ``at_us`` and recovers ``for_us`` later.
 
-    A relay loses the items inside, and those sent to it meanwhile. A worker of the cluster restarts
-    from its last checkpoint; docs/simulation.md defines checkpoints for each room.
+    It restarts from its last checkpoint; docs/simulation.md defines checkpoints for each room.
     """
 
     worker: str

@@ -91,10 +91,6 @@ class Plan:
     """
 
     sources: tuple[AnySource, ...]
-    relays: tuple[Worker, ...] = ()
-    """Workers that pass on tuples between sources and log."""
-    relay_service: Distribution = TEN_MICROSECONDS
-    """Work of a tuple at a relay, at speed 1."""
     cluster: Cluster = ONE_WORKER
     tuning: object = None
     """Settings of the cluster that only one room has; ``None``: the defaults of the room."""
@@ -115,11 +111,6 @@ class Plan:
 
     def __post_init__(self) -> None:
         require(abs(self.epoch_us) <= EXACT, "Plan.epoch_us", self.epoch_us, f"within +-{EXACT}")
-        for number, source in enumerate(self.sources):
-            if source.relay is not None:
-                good = 0 <= source.relay < len(self.relays)
-                label = f"relay of source {number}"
-                require(good, label, source.relay, f"one of the {len(self.relays)} relays")
         for disturbance in self.disturbances:
             check_disturbance(disturbance, len(self.sources))
         for tier in self.tiers:

@@ -54,8 +54,6 @@ class Source:
     """Size of a tuple on a link."""
     place: Place | None = None
     """Location of the source; ``None``: at its receiver, without a link in between."""
-    relay: int | None = None
-    """Number of the relay that passes its tuples on; ``None``: they go straight to the log."""
 
     def __post_init__(self) -> None:
         good = 0 <= self.events < IDS_PER_SOURCE
@@ -99,7 +97,6 @@ class Recording:
     rows: tuple[Row, ...]
     bits: int = 800
     place: Place | None = None
-    relay: int | None = None
 
     def __post_init__(self) -> None:
         good = len(self.rows) < IDS_PER_SOURCE
@@ -278,12 +275,12 @@ class Tuple(NamedTuple):
     bits: int
 
 
-Send: TypeAlias = Callable[[Tuple, Callable[[], object]], bool]
-"""A function that takes a tuple and returns whether it is blocked; then it calls back on entry."""
+Send: TypeAlias = Callable[[Tuple], object]
+"""A function that takes a tuple."""
 
 
 class Feeder:
-    """Sends the tuples of a source at their times, or later while the receiver blocks."""
+    """Sends the tuples of a source at their times."""
 
     def __init__(
         self, env: simpy.Environment, departures: Departures, bits: int, send: Send
@@ -300,11 +297,11 @@ class Feeder:
         departure = next(self._left, None)
         if departure is not None:
             leave_us, self._tuple = departure
-            # A source that was blocked sends late.
+            # The clock adds up floats, and may be a little past the time.
             delay_us = leave_us - self._env.now
             wake = simpy.Timeout(self._env, delay_us if delay_us > 0.0 else 0.0)
             wake.callbacks.append(self._leave)
 
     def _leave(self, _: simpy.Event) -> None:
-        if not self._send(self._tuple, self.wait):
-            self.wait()
+        self._send(self._tuple)
+        self.wait()

@@ -5,12 +5,13 @@ Rules of this file:
 * Times are float microseconds of kernel time; *work* is service time at speed 1.
 * Items are served in the order of their arrival, by any of the worker's servers.
 * Each item costs one callback on one Timeout, no process.
-* Every offered item is counted as served, dropped, lost, at the door or inside.
+* Every offered item is counted as served, lost, at the door or inside.
+* Nothing is dropped here: a worker that drops does so before the log lets an item in
+  (:func:`sim.timed_room.has_room`), and its own queue has no limit.
 """
 
 from collections import deque
 from collections.abc import Callable
-from enum import Enum
 from math import inf, isclose, prod
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -22,16 +23,6 @@ from sim.kernel.plan import Worker
 from sim.kernel.recorder import Level
 
 T = TypeVar("T")
-
-
-class Offer(Enum):
-    """The fate of an item that was offered to a station."""
-
-    ENTERED = "entered"
-    BLOCKED = "blocked"
-    """The item waits at the door; the sender should stop offering until the item has entered."""
-    DROPPED = "dropped"
-    """The item is thrown away: the queue is full, or the worker has failed without a restart."""
 
 
 class _Job(Generic[T]):
@@ -82,10 +73,7 @@ class Station(Generic[T]):
         "_stay_us",
         "_work",
         "blocked",
-        "blocked_us",
         "busy",
-        "drop_item",
-        "dropped",
         "inside",
         "lost",
         "offered",
@@ -109,22 +97,16 @@ class Station(Generic[T]):
         self.worker = worker
         self.offered = 0
         self.served = 0
-        self.dropped = 0
-        """Items thrown away because the queue was full."""
         self.lost = 0
         """Items inside or at the door when the worker failed, or offered while it was down."""
         self.repeated = 0
         """Items that were served again after a failure, each as often as that happened."""
         self.blocked = 0
         """Items that had to wait at the door."""
-        self.blocked_us = 0.0
-        """Total waiting time at the door of the items that entered."""
         self.inside = Level()
         """Number of items in queue and service, over time."""
         self.busy = Level()
         """Number of servers at work, over time."""
-        self.drop_item: Callable[[T], object] = _ignore
-        """Called with each item that is dropped or lost."""
         self._env = env
         self._done = done
         self._work = work
@@ -151,41 +133,25 @@ class Station(Generic[T]):
         """Number of items in the queue."""
         return len(self._queue)
 
-    def utilisation(self) -> float:
-        """Return the share of the servers' time so far in which they worked; 0 at the start."""
-        return self.busy.mean(self._env.now) / self.worker.servers
-
     def offer(
-        self,
-        item: T,
-        work_us: float = 0.0,
-        entered: Callable[[], object] | None = None,
-        *,
-        must: bool = False,
-    ) -> Offer:
-        """Offer the worker an item and its work (us).
+        self, item: T, work_us: float = 0.0, entered: Callable[[], object] | None = None
+    ) -> bool:
+        """Offer the worker an item and its work (us); return whether it waits at the door.
 
-        After ``BLOCKED``, ``entered()`` is called once: when the item enters, or is lost. An item
-        that ``must`` enter, such as the mark at the end of a batch, is never dropped.
+        Then the sender should stop offering until ``entered()`` is called.
         """
         now = self._env.now
         self.offered += 1
         if self._failures and self._restart is None:
             self.lost += 1
-            self.drop_item(item)
-            return Offer.DROPPED
+            return False
         # No item overtakes those at the door, even if there is room for a moment.
-        is_dropping = self.worker.when_full == "drop"
-        if not self._door and (self._has_room() or (must and is_dropping)):
+        if not self._door and self._has_room():
             self._enter(_Job(item, now, work_us), now)
-            return Offer.ENTERED
-        if is_dropping:
-            self.dropped += 1
-            self.drop_item(item)
-            return Offer.DROPPED
+            return False
         self.blocked += 1
         self._door.append((_Job(item, now, work_us), entered))
-        return Offer.BLOCKED
+        return True
 
     def checkpoint(self) -> None:
         """Set a checkpoint: items served so far are not served again after a failure."""
@@ -241,7 +207,7 @@ class Station(Generic[T]):
         """
         now = self._env.now
         jobs = [*self._serving.values(), *self._resting, *self._queue]
-        left = self.served + self.dropped + self.lost + self.at_door
+        left = self.served + self.lost + self.at_door
         came = self.offered + self.repeated
         assert came == left + len(jobs), (came, left, len(jobs))
         stay_us = self._stay_us + sum(now - job.arrived_us for job in jobs)
@@ -253,14 +219,14 @@ class Station(Generic[T]):
 
         They refer to this station, and a reference cycle would keep the whole run in memory.
         """
-        self._done = self.drop_item = _ignore
+        self._done = _ignore
         self._work = self._restart = self._more = None
 
     def _has_idle_server(self) -> bool:
         return len(self._serving) < self.worker.servers and not self._pauses and not self._failures
 
     def _has_room(self) -> bool:
-        limit = self.worker.queue_limit
+        limit = self.worker.queue_limit if self.worker.when_full == "block" else None
         return limit is None or len(self._queue) < limit or self._has_idle_server()
 
     def _enter(self, job: _Job[T], now: float) -> None:
@@ -312,7 +278,6 @@ class Station(Generic[T]):
         now = self._env.now
         while self._door and self._has_room():
             job, entered = self._door.popleft()
-            self.blocked_us += now - job.arrived_us
             job.arrived_us = now
             self._enter(job, now)
             if entered is not None:
@@ -353,8 +318,6 @@ class Station(Generic[T]):
         self._queue.clear()
         self.lost += len(gone) + len(door)
         self._set_inside(0, now)
-        for job in (*gone, *(job for job, _ in door)):
-            self.drop_item(job.item)
         for _, entered in door:
             if entered is not None:
                 entered()
@@ -384,11 +347,11 @@ AnyStation: TypeAlias = Station[Any]
 """A station, whatever it serves."""
 
 
-def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], Offer]) -> None:
+def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], bool]) -> None:
     """Make ``link`` deliver through ``offer``, and hold it while a message waits at the door."""
 
     def deliver(message: T) -> None:
-        if offer(message, link.release) is Offer.BLOCKED:
+        if offer(message, link.release):
             link.hold()
 
     link.receiver = deliver

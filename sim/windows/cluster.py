@@ -34,7 +34,7 @@ from sim.kernel.plain import plain
 from sim.kernel.plan import ORDINARY, Plan, Worker
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
-from sim.kernel.station import AnyStation, Offer, Station, connect
+from sim.kernel.station import AnyStation, Station, connect
 from sim.timed_room import (
     PRODUCER,
     Checkpoint,
@@ -274,7 +274,7 @@ class WindowTask:
 
     def put(self, item: _Item) -> None:
         """Put a tuple or a mark into the queue, even into a full one that drops."""
-        self.station.offer(item, item.work_us, must=True)
+        self.station.offer(item, item.work_us)
 
     def admits(self) -> bool:
         """Return whether the queue takes a tuple that may be shed.
@@ -286,10 +286,10 @@ class WindowTask:
             self.station, worker.queue_limit, self._expected
         )
 
-    def _enter(self, item: _Item, entered: Callable[[], object]) -> Offer:
+    def _enter(self, item: _Item, entered: Callable[[], object]) -> bool:
         if item.event is not None:
             self._expected -= 1
-        return self.station.offer(item, item.work_us, entered, must=True)
+        return self.station.offer(item, item.work_us, entered)
 
     def _serve(self, item: _Item, _arrived_us: float, _started_us: float) -> None:
         now, record, machine = self._env.now, self.record, self.machine

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * A smaller plan has less in it: fewer sources, tuples, faults and differences.
-* An impossible candidate, such as one with a fault of a removed relay, is skipped.
+* An impossible candidate, such as one with a fault of a removed source, is skipped.
 """
 
 import time
@@ -80,7 +80,7 @@ def _smaller(case: SeededPlan) -> Iterator[SeededPlan]:
 
 def _fewer(plan: Plan) -> Iterator[Plan]:
     """Yield plans without some part."""
-    for field in ("faults", "disturbances", "relays"):
+    for field in ("faults", "disturbances"):
         if getattr(plan, field):
             yield from _changed(plan, **{field: ()})
     for n in range(len(plan.sources) if len(plan.sources) > 1 else 0):
@@ -121,7 +121,7 @@ def _plainer_workers(worker: Worker) -> Iterator[Worker]:
 def _plainer_sources(source: AnySource) -> Iterator[Source]:
     if isinstance(source, Source):
         plain = Source(source.events)
-        for field in ("delay", "relay", "place", "in_order", "keys", "zipf", "start_us"):
+        for field in ("delay", "place", "in_order", "keys", "zipf", "start_us"):
             yield replace(source, **{field: getattr(plain, field)})
         yield replace(source, low=plain.low, high=plain.high)
         yield replace(source, interval=Constant(mean_us(source.interval)))
@@ -183,8 +183,7 @@ def describe(case: SeededPlan) -> list[str]:
             *_describe_rows(source, plan.epoch_us),
         )
     ]
-    for kind, workers in (("relay", plan.relays), ("worker", plan.cluster.workers)):
-        lines += [_describe_worker(f"{kind}-{n}", worker) for n, worker in enumerate(workers)]
+    lines += [_describe_worker(f"worker-{n}", each) for n, each in enumerate(plan.cluster.workers)]
     work = write_duration(round(mean_us(plan.cluster.service)))
     lines.append(f"A tuple takes {work} of work on average; {_describe_trigger(plan)}.")
     if plan.cluster.noise.loss:
@@ -202,8 +201,7 @@ def _describe_source(name: str, source: AnySource) -> str:
     interval, delay = (write_duration(round(mean_us(d))) for d in (source.interval, source.delay))
     return (
         f"{name}{_describe_place(source.place)} sends {counted(source.events, 'tuple')}, one every"
-        f" {interval} on average, delayed by {delay} on average"
-        f"{'' if source.relay is None else f', over relay-{source.relay}'}."
+        f" {interval} on average, delayed by {delay} on average."
     )
 
 

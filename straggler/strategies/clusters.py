@@ -35,7 +35,7 @@ from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Repl
 from sim.kernel.link import HERE, QUIET, RELIABLE, Noise, Place, Tier, Tiers
 from sim.kernel.log import drop_later_disturbances, simulate_arrivals
 from sim.kernel.plan import Cluster, Plan, Worker
-from sim.kernel.source import AnySource, Source
+from sim.kernel.source import Source
 from sim.kernel.trigger import Every, EveryTuples
 from straggler.judging.plan_counterexamples import SeededPlan
 
@@ -163,7 +163,7 @@ def intervals(scale_us: int) -> st.SearchStrategy[Distribution]:
 
 
 @st.composite
-def sources(draw: st.DrawFn, shape: Shape, relays: int, region: str) -> tuple[Source, ...]:
+def sources(draw: st.DrawFn, shape: Shape, region: str) -> tuple[Source, ...]:
     """Draw one to three sources of each stream, equal except for their places."""
     number = draw(st.sampled_from(shape.numbers)) * shape.streams
     low, high = draw(st.sampled_from(shape.values))
@@ -186,7 +186,6 @@ def sources(draw: st.DrawFn, shape: Shape, relays: int, region: str) -> tuple[So
         replace(
             source,
             place=places[n % len(places)],
-            relay=0 if relays and n % 2 else None,
             start_us=n * later_us,
             keys=source.keys[n * turn :] + source.keys[: n * turn],
         )
@@ -289,8 +288,7 @@ def faults(draw: st.DrawFn, shape: Shape, span_us: int, sent: int, links: Sequen
 def cases(draw: st.DrawFn, shape: Shape, region: str | None = None) -> SeededPlan:
     """Draw a cluster in a region, or in any: its sources, its faults, and a seed."""
     region = draw(st.sampled_from(REGIONS)) if region is None else region
-    relays = draw(st.sampled_from([(), (), (Worker(0.5, place=Place(0, 1)),)]))
-    sent = draw(sources(shape, len(relays), region))
+    sent = draw(sources(shape, region))
     span_us = max(each.start_us + _span_us(each) for each in sent)
     tuples = sum(each.events for each in sent)
     # A tuple of two streams passes every worker of a chain.
@@ -301,8 +299,6 @@ def cases(draw: st.DrawFn, shape: Shape, region: str | None = None) -> SeededPla
     cut = tuples // (6 if region == "failing" else batches) + 1
     plan = Plan(
         sent,
-        relays,
-        relay_service=Constant(shape.scale_us / 20),
         cluster=draw(clusters(shape, sharing * span_us / tuples, region)),
         disturbances=draw(_disturbing(shape.scale_us, span_us, len(sent), region)),
         tuning=draw(st.sampled_from(shape.tunings)),
@@ -383,16 +379,9 @@ def _with_state(plan: Plan, shape: Shape, seed: int) -> list[Fault]:
 def _links(plan: Plan, shape: Shape) -> list[str]:
     """Return the links of a plan that faults may strike."""
     workers = list(enumerate(plan.cluster.workers))
-    links = [
-        f"source-{n}>{_end(each)}" for n, each in enumerate(plan.sources) if each.place is not None
-    ]
-    links += [f"relay-{n}>log" for n in range(len(plan.relays))]
+    links = [f"source-{n}>log" for n, each in enumerate(plan.sources) if each.place is not None]
     links += [f"log>worker-{n}" for n, each in workers if each.place is not None]
     return links + list(shape.links) * all(each.place is not None for _, each in workers)
-
-
-def _end(source: AnySource) -> str:
-    return "log" if source.relay is None else f"relay-{source.relay}"
 
 
 def _span_us(source: Source) -> int:

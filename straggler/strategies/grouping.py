@@ -129,7 +129,6 @@ def replaying(events: Sequence[Event], plan: Plan) -> Plan:
     return replace(
         plan,
         sources=(Recording(tuple(rows)),),
-        relays=(),
         disturbances=(),
         faults=tuple([fault for fault in plan.faults if "worker-" in fault[0]]),
     )

@@ -218,7 +218,7 @@ EDITED_PLANS: tuple[dict[str, Any], ...] = (
     {"seed": -1},
     {"plan": {"is": "Place"}},
     {"plan": {**NO_PLAN, "faults": [{"is": "Fial"}]}},
-    {"plan": {**NO_PLAN, "relays": [{"is": "Worker", "speed": 0}]}},
+    {"plan": {**NO_PLAN, "cluster": {"is": "Cluster", "workers": [{"is": "Worker", "speed": 0}]}}},
     {"plan": {**NO_PLAN, "faults": [{"is": "Fail", "worker": "w", "at_us": 5.5}]}},
     {"plan": {"is": "Plan", "sources": [{"is": "Source", "events": 1, "interval": 5}]}},
     {"plan": NO_PLAN},

@@ -74,7 +74,6 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     (lambda: Source(1, low=2, high=1), "Source.high is 1; it must be between low, 2, and"),
     (lambda: Source(1, bits=-1), "Source.bits is -1; it must be at least 0"),
     (lambda: Plan((), epoch_us=2**60), "Plan.epoch_us is 1152921504606846976; it must be"),
-    (lambda: Plan((Source(1, relay=-1),), (Worker(),)), "relay of source 0 is -1; it must be one"),
     (lambda: Plan((), tiers=Tiers(node=Tier(1, 0))), "Tier.bandwidth_mbps is 0; it must be above"),
     (lambda: Plan((Source(1),), disturbances=(Straggler(1),)), "straggler.source is 1; it must be"),
     (lambda: Plan((Source(1),), faults=(Duplicate("a", 1, 1),)), "target of duplicate is 'a'; it"),
