@@ -24,8 +24,6 @@ def check(plan: Plan) -> None:
     work_us = mean_us(plan.cluster.service)
     require(0 < work_us < inf, "mean of Cluster.service", work_us, "finite and above 0")
     for worker in plan.cluster.workers:
-        # With two servers, the time of a tuple at the instance is undefined.
-        require(worker.servers == 1, "servers of a worker", worker.servers, "1")
         require(worker.queue_limit != 0, "queue_limit", worker.queue_limit, "above 0")
         good = SPEED_MIN <= worker.speed <= SPEED_MAX
         require(good, "speeds", worker.speed, "from a millionth to a million")

@@ -22,7 +22,6 @@ import simpy
 
 from model.vocabulary import Event
 from model.vocabulary.join import R
-from model.vocabulary.settings import require
 from sim.join.machine import NOTHING, ChainMachine, FoundPairs, Service
 from sim.join.tuning import Costs
 from sim.kernel.distributions import iterate_samples
@@ -109,8 +108,6 @@ class Line:
 
     def _station(self, number: int) -> Station[ChainTask]:
         worker = self._plan.cluster.worker(number)
-        # Two servers would let a message overtake the one before it.
-        require(worker.servers == 1, "servers of a worker", worker.servers, "1")
         stream = f"worker-{number}/service"
         self._tuple_us.append(tuple_work_us(self._plan, self._seeds, stream))
         factors = self._seeds.stream(f"worker-{number}/work")

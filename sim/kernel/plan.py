@@ -32,19 +32,17 @@ class Worker:
     """A worker as data: its speed, its place, and what it does with a full queue."""
 
     speed: float = 1.0
-    """Work done per microsecond and server; 0.1 is a worker ten times slower."""
-    servers: int = 1
+    """Work done per microsecond; 0.1 is a worker ten times slower."""
     queue_limit: int | None = None
     """Items that may wait, not counting those in service; ``None``: any number."""
     when_full: Literal["block", "drop"] = "block"
     """``block``: an item waits at the door and its sender has to stop (backpressure);
-    ``drop``: the item is thrown away."""
+    ``drop``: the log sheds it, where it is not let in."""
     place: Place | None = None
     """Location of the worker; ``None``: at its sender, without a link in between."""
 
     def __post_init__(self) -> None:
         require(0 < self.speed < inf, "Worker.speed", self.speed, "finite and above 0")
-        require(self.servers >= 1, "Worker.servers", self.servers, "at least 1")
         good = self.when_full in ("block", "drop")
         require(good, "Worker.when_full", self.when_full, "'block' or 'drop'")
         if self.queue_limit is not None:

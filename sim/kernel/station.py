@@ -1,9 +1,9 @@
-"""Stations: the servers and the queue of a worker that slows down, pauses, fails and recovers.
+"""Stations: the queue of a worker that slows down, pauses, fails and recovers.
 
 Rules of this file:
 
 * Times are float microseconds of kernel time; *work* is service time at speed 1.
-* Items are served in the order of their arrival, by any of the worker's servers.
+* Items are served one at a time, in the order of their arrival.
 * Each item costs one callback on one Timeout, no process.
 * Every offered item is counted as served, lost, at the door or inside.
 * Nothing is dropped here: a worker that drops does so before the log lets an item in
@@ -59,6 +59,7 @@ class Station(Generic[T]):
     __slots__ = (
         "_done",
         "_door",
+        "_end",
         "_env",
         "_failures",
         "_kept",
@@ -91,9 +92,6 @@ class Station(Generic[T]):
         restart: Callable[[], object] | None = None,
         more: Callable[[T], float | None] | None = None,
     ) -> None:
-        if restart is not None:
-            # With several servers, an item served after a checkpoint may have arrived before it.
-            require(worker.servers == 1, "Worker.servers", worker.servers, "1 where it restarts")
         self.worker = worker
         self.offered = 0
         self.served = 0
@@ -106,7 +104,7 @@ class Station(Generic[T]):
         self.inside = Level()
         """Number of items in queue and service, over time."""
         self.busy = Level()
-        """Number of servers at work, over time."""
+        """1 while the worker works, else 0, over time."""
         self._env = env
         self._done = done
         self._work = work
@@ -115,8 +113,9 @@ class Station(Generic[T]):
         self._speed = worker.speed
         self._queue: deque[_Job[T]] = deque()
         self._door: deque[tuple[_Job[T], Callable[[], object] | None]] = deque()
-        self._serving: dict[simpy.Event, _Job[T]] = {}
-        self._resting: list[_Job[T]] = []
+        self._serving: _Job[T] | None = None
+        self._end: simpy.Event | None = None  # of the service
+        self._resting: _Job[T] | None = None  # its service was interrupted
         self._kept: deque[_Job[T]] = deque()  # since the last checkpoint, where it restarts
         self._slowdowns: list[float] = []
         self._pauses = 0
@@ -206,7 +205,7 @@ class Station(Generic[T]):
         proof for the queuing formula L = lambda W", Operations Research 9(3), 1961.
         """
         now = self._env.now
-        jobs = [*self._serving.values(), *self._resting, *self._queue]
+        jobs = self._inside()
         left = self.served + self.lost + self.at_door
         came = self.offered + self.repeated
         assert came == left + len(jobs), (came, left, len(jobs))
@@ -222,18 +221,23 @@ class Station(Generic[T]):
         self._done = _ignore
         self._work = self._restart = self._more = None
 
-    def _has_idle_server(self) -> bool:
-        return len(self._serving) < self.worker.servers and not self._pauses and not self._failures
+    def _inside(self) -> list[_Job[T]]:
+        """Return the items inside, in the order in which they will leave."""
+        first = [each for each in (self._serving, self._resting) if each is not None]
+        return [*first, *self._queue]
+
+    def _is_idle(self) -> bool:
+        return self._serving is None and not self._pauses and not self._failures
 
     def _has_room(self) -> bool:
         limit = self.worker.queue_limit if self.worker.when_full == "block" else None
-        return limit is None or len(self._queue) < limit or self._has_idle_server()
+        return limit is None or len(self._queue) < limit or self._is_idle()
 
     def _enter(self, job: _Job[T], now: float) -> None:
         self.inside.set(self.inside.value + 1, now)
         if self._restart is not None:
             self._kept.append(job)
-        if self._has_idle_server():
+        if self._is_idle():
             self._serve(job, now)
         else:
             self._queue.append(job)
@@ -244,19 +248,19 @@ class Station(Generic[T]):
             if self._work is not None:
                 job.left_us = self._work(job.item)
         job.since_us = now
-        end = simpy.Timeout(self._env, job.left_us / self._speed)
-        end.callbacks.append(self._finish)
-        self._serving[end] = job
-        if self.busy.value != len(self._serving):
-            self.busy.set(len(self._serving), now)
+        self._end = simpy.Timeout(self._env, job.left_us / self._speed)
+        self._end.callbacks.append(self._finish)
+        self._serving = job
+        if not self.busy.value:
+            self.busy.set(1, now)
 
     def _finish(self, end: simpy.Event) -> None:
-        job = self._serving.get(end)
-        if job is None:
+        job = self._serving
+        if job is None or end is not self._end:
             return  # interrupted by a pause, a slowdown or a failure since
         now = self._env.now
         more_us = None if self._more is None else self._more(job.item)
-        del self._serving[end]
+        self._serving = None
         if more_us is not None:
             job.left_us = more_us
             self._serve(job, now)
@@ -269,8 +273,8 @@ class Station(Generic[T]):
             self._serve(self._queue.popleft(), now)
         if self._door:
             self._let_in()
-        if self.busy.value != len(self._serving):
-            self.busy.set(len(self._serving), now)
+        if self._serving is None:
+            self.busy.set(0, now)
         self._done(job.item, job.arrived_us, job.started_us)
 
     def _let_in(self) -> None:
@@ -284,24 +288,22 @@ class Station(Generic[T]):
                 entered()
 
     def _rest(self) -> None:
-        """Take items in service off the servers, each with its work left."""
-        now = self._env.now
-        for job in self._serving.values():
+        """Interrupt the service of an item, with its work left."""
+        now, job = self._env.now, self._serving
+        if job is not None:
             job.left_us = max(0.0, job.left_us - (now - job.since_us) * self._speed)
-            self._resting.append(job)
-        self._serving.clear()
+            self._resting, self._serving, self._end = job, None, None
         self.busy.set(0, now)
 
     def _go_on(self) -> None:
-        """Serve the interrupted items again, then those in the queue."""
+        """Serve the interrupted item on, or else the first of the queue."""
         if self._pauses or self._failures:
             return
-        now = self._env.now
-        resting, self._resting = self._resting, []
-        for job in resting:
-            self._serve(job, now)
-        while self._queue and self._has_idle_server():
-            self._serve(self._queue.popleft(), now)
+        job, self._resting = self._resting, None
+        if job is None and self._queue and self._is_idle():
+            job = self._queue.popleft()
+        if job is not None:
+            self._serve(job, self._env.now)
         self._let_in()
 
     def _change_speed(self) -> None:
@@ -311,10 +313,10 @@ class Station(Generic[T]):
 
     def _lose_all(self) -> None:
         now = self._env.now
-        gone = [*self._resting, *self._queue]
+        gone = self._inside()
         self._stay_us += sum(now - job.arrived_us for job in gone)
         door, self._door = self._door, deque()
-        self._resting.clear()
+        self._resting = None
         self._queue.clear()
         self.lost += len(gone) + len(door)
         self._set_inside(0, now)
@@ -330,7 +332,7 @@ class Station(Generic[T]):
                 self.repeated += 1
                 job.arrived_us = now  # the first stay has been counted
             job.left_us, job.started_us, job.is_done = job.work_us, inf, False
-        self._resting.clear()
+        self._resting = None
         self._queue = deque(self._kept)
         self._set_inside(len(self._queue), now)
 

@@ -162,7 +162,6 @@ class Host:
         self.number = number
         self.name = f"worker-{number}"
         self.worker: Worker = plan.cluster.worker(number)
-        require(self.worker.servers == 1, "servers of a worker", self.worker.servers, "1")
         self.machine = machine
         self.record = WorkerRecord(plan.epoch_us)
         self.record.gauge(machine.known_us, 0.0)

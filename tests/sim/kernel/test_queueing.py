@@ -10,7 +10,7 @@ customers it takes: W. Whitt, "Planning queueing simulations", Management Scienc
 """
 
 from functools import cache
-from math import exp, factorial, inf
+from math import exp, inf
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ class Queue:
 
     def admits(self, _: Tuple) -> bool:
         worker = self.station.worker
-        places = inf if worker.queue_limit is None else worker.servers + worker.queue_limit
+        places = inf if worker.queue_limit is None else 1 + worker.queue_limit
         self.work_us.append(next(self._works))
         self.is_lost.append(self.station.inside.value >= places)
         return not self.is_lost[-1]
@@ -87,9 +87,9 @@ class Queue:
         return interval(self.wait_us)
 
 
-def poisson(load: float, customers: int, servers: int = 1) -> Source:
-    """Return a Poisson process that keeps so many servers busy for a share of the time."""
-    return Source(customers, Exponential(SERVICE_US / (load * servers)), high=1)
+def poisson(load: float, customers: int) -> Source:
+    """Return a Poisson process that keeps a server busy for a share of the time."""
+    return Source(customers, Exponential(SERVICE_US / load), high=1)
 
 
 def queue(
@@ -98,11 +98,10 @@ def queue(
     seed: int,
     worker: Worker | None = None,
     service: Distribution = MARKOV,
-    servers: int | None = None,
 ) -> Queue:
-    """Run customers through a worker; ``servers`` are those that the load is meant for."""
+    """Run customers through a worker; the load is meant for speed 1."""
     worker = worker or Worker()
-    plan = Plan((poisson(load, customers, servers or worker.servers),), trigger=Every(HOUR_US))
+    plan = Plan((poisson(load, customers),), trigger=Every(HOUR_US))
     return run(plan, seed, lambda env, seeds: Queue(env, seeds, worker, service))[0]
 
 
@@ -131,21 +130,9 @@ def assert_mean(found: Interval, theory: float, narrow: float) -> None:
 # -------------------------------------------------------------------------------------- theory
 
 
-def erlang_b(load: float, servers: int) -> float:
-    """Return the share of customers lost when nobody can wait; ``load`` in servers."""
-    terms = [load**n / factorial(n) for n in range(servers + 1)]
-    return terms[-1] / sum(terms)
-
-
-def erlang_c(load: float, servers: int) -> float:
-    """Return the share of customers that have to wait; ``load`` in servers."""
-    lost = erlang_b(load, servers)
-    return lost / (1 - load / servers * (1 - lost))
-
-
-def mm_wait_us(load: float, servers: int = 1) -> float:
-    """Return the mean wait in M/M/c."""
-    return erlang_c(load * servers, servers) * SERVICE_US / (servers * (1 - load))
+def mm_wait_us(load: float) -> float:
+    """Return the mean wait in M/M/1."""
+    return load * SERVICE_US / (1 - load)
 
 
 def md1_wait_us(load: float) -> float:
@@ -186,24 +173,12 @@ def test_md1(load: float) -> None:
     assert_mean(found, md1_wait_us(load), narrow=0.08)
 
 
-@pytest.mark.parametrize("servers", [5, pytest.param(2, marks=pytest.mark.long)])
-def test_mmc(servers: int) -> None:
-    found = queue(0.7, 100_000, seed=3, worker=Worker(servers=servers)).wait()
-    assert_mean(found, mm_wait_us(0.7, servers), narrow=0.15)
-
-
-def test_loss_where_nobody_can_wait() -> None:
-    worker = Worker(servers=3, queue_limit=0, when_full="drop")
-    found = queue(0.8, 80_000, seed=5, worker=worker)
-    assert_mean(interval(found.is_lost), erlang_b(0.8 * 3, 3), narrow=0.05)
-    assert found.station.served == len(found.is_lost) - sum(found.is_lost)
-
-
-@pytest.mark.parametrize("places", [4, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("places", [1, 4, pytest.param(2, marks=pytest.mark.long)])
 def test_loss_where_few_can_wait(places: int) -> None:
     worker = Worker(queue_limit=places - 1, when_full="drop")
     found = queue(0.8, 80_000, seed=6, worker=worker)
     assert_mean(interval(found.is_lost), mm1k_lost(0.8, places), narrow=0.08)
+    assert found.station.served == len(found.is_lost) - sum(found.is_lost)
 
 
 # ------------------------------------------------------------------------------- links, tandems
@@ -258,16 +233,13 @@ def test_a_tandem_of_two_queues_with_a_link_between() -> None:
 
 
 def test_utilisation_law() -> None:
-    for found, servers, speed in (
-        (mm1(), 1, 1.0),
-        (queue(0.7, 50_000, 9, Worker(0.5, servers=4), servers=2), 4, 0.5),
-    ):
+    for found, speed in ((mm1(), 1.0), (queue(0.35, 50_000, 9, Worker(0.5)), 0.5)):
         station, end_us = found.station, found.station.inside.changed_us
         busy_us = station.busy.mean(end_us) * end_us
         # As an identity, of the work that there was; and as a law, of the work to be expected.
         assert busy_us == pytest.approx(sum(found.work_us) / speed, rel=1e-9)
         grid_us = np.linspace(0.0, end_us, BATCHES + 1)[1:]
-        share = batch_means(station.busy.means(grid_us) / servers)
+        share = batch_means(station.busy.means(grid_us))
         assert_mean(share, 0.7, narrow=0.04)
 
 

@@ -1,4 +1,4 @@
-"""Stations: queues, servers, speed, pauses, failures with and without a checkpoint."""
+"""Stations: queues, speed, pauses, failures with and without a checkpoint."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -70,13 +70,13 @@ def test_blocking_when_full() -> None:
 
 
 def test_nobody_overtakes_those_at_the_door() -> None:
-    run = Run(Worker(servers=2, queue_limit=0))
+    run = Run(Worker(queue_limit=0))
     run.station.pause()
     # Told that 1 has entered, its sender offers 3 at once, while 2 still stands at the door.
     run.station.offer(1, TEN_US, lambda: run.offer(3))
     run.offer(2)
     run.at(5.0, run.station.resume)
-    assert run.finish() == [(1, 5, 5, 15), (2, 5, 5, 15), (3, 15, 15, 25)]
+    assert run.finish() == [(1, 5, 5, 15), (2, 15, 15, 25), (3, 25, 25, 35)]
 
 
 def test_a_pause_keeps_everything() -> None:
@@ -152,11 +152,10 @@ def test_a_worker_that_restarts_serves_again_what_came_since_its_checkpoint() ->
 def test_little_and_conservation_whatever_goes_wrong(seed: int, *, restarts: bool) -> None:
     rng = np.random.default_rng(seed)
     when_full: Literal["block", "drop"] = "block" if seed % 2 else "drop"
-    servers = 1 if restarts else 2
-    worker = Worker(servers=servers, queue_limit=3, when_full=when_full)
+    worker = Worker(queue_limit=3, when_full=when_full)
     run = Run(worker, restarts=restarts)
     for item, time_us in enumerate(rng.uniform(0, 1_000, 200)):
-        run.at(float(time_us), run.offer, item, float(rng.exponential(5 * servers)))
+        run.at(float(time_us), run.offer, item, float(rng.exponential(5)))
     station = run.station
     for begin, end in ((station.pause, station.resume), (station.fail, station.recover)):
         for time_us in rng.uniform(0, 1_000, 5):
