@@ -87,7 +87,7 @@ class ChainSeen:
 
 def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSeen:
     """Simulate clusters, then run their chain in SimPy and, with at most ``kills``, on Spark."""
-    runs = [run for _, run in simulate(given.pack).values()]
+    runs = list(simulate(given.pack).values())
     workload = chain_of([run.workload for run in runs], given.moves)
     epochs = len(list(workload.batches()))
     workload = workload.with_(faults=choose_faults(workload.faults, epochs, kills))

@@ -15,9 +15,9 @@ from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from sim.grouping import simulate
 from sim.grouping.room import TIMED_ROOM
-from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.grouping import cases, timed_cases
 from straggler.strategies.hot_keys import skewed
+from straggler.strategies.timed_cases import TimedCase
 from straggler.strategies.troubled import in_all_regions
 
 

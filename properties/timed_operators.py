@@ -11,7 +11,7 @@ Rules of this file:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -28,7 +28,6 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.room import WindowRoom
 from straggler.judging.judge import broken_sentences
-from straggler.judging.plan_counterexamples import SeededPlan, describe, smallest
 from straggler.rooms import find_room
 from straggler.rooms.grouping.spark_machine import SparkMachine as Routers
 from straggler.rooms.join.spark_machine import SparkMachine as Chain
@@ -37,9 +36,6 @@ from straggler.rooms.windows.spark_machine import SparkMachine as Task
 from straggler.strategies.streams import configs as slack_configs
 from straggler.strategies.troubled import Drawn, chains, routers, scripts, troubled, windowed
 from straggler.strategies.watermark import configs as watermark_configs
-
-SECONDS_MAX = 20.0
-"""Time limit for shrinking a cluster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,26 +119,13 @@ def _differences(expected: Workload, observed: Workload) -> Iterator[str]:
             yield f"the {name} of the workload are {str(other)[:200]}, expected {str(one)[:200]}"
 
 
-@lru_cache(maxsize=16)  # Hypothesis runs a failing example several times
 def report(operator: Operator, drawn: Drawn) -> str:
-    """Shrink a cluster on which an operator fails, and describe it."""
-
-    def fails(case: SeededPlan) -> bool:
-        try:
-            return bool(operator.broken(drawn._replace(case=case)))
-        except ValueError:
-            return False  # for example a fault of a source that is gone
-
-    small = drawn._replace(case=smallest(drawn.case, fails, SECONDS_MAX))
+    """Describe a cluster on which an operator fails, as Python that builds it again."""
     lines = [
         f"In room {operator.name}, Spark's operator does not do what the model does:",
         *operator.broken(drawn)[:SHOWN_SENTENCES],
-        "",
-        "The smallest cluster like it:",
-        *describe(small.case),
-        f"Query {small.config}, {small.case.plan.tuning or 'usual tuning'}.",
-        "There:",
-        *operator.broken(small)[:SHOWN_SENTENCES],
+        f"The query is {drawn.config}, the seed {drawn.case.seed}, and the cluster:",
+        repr(drawn.case.plan),
     ]
     return "\n".join(lines)
 

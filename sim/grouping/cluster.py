@@ -31,7 +31,6 @@ from sim.grouping.instances import measure_times_us
 from sim.grouping.machine import GroupingMachine
 from sim.grouping.record import GroupingRecord, Passage
 from sim.kernel.link import AnyLink, Tier
-from sim.kernel.plain import plain
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
@@ -39,7 +38,6 @@ from sim.kernel.station import Station
 from sim.timed_room import PRODUCER, check_all, kills_of, link_of, tuple_work_us
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class GroupingTuning:
     """Settings of a plan that only this room has."""

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from model.vocabulary.settings import require
 from sim.kernel.distributions import Distribution, FloatArray, draw_us
-from sim.kernel.plain import plain
 from sim.kernel.seeds import Seeds
 
 IntArray: TypeAlias = NDArray[np.int64]
 
 
-@plain
 class Burst(NamedTuple):
     """A period in which a ``share`` of the tuples takes ``extra`` longer."""
 
@@ -34,7 +32,6 @@ class Burst(NamedTuple):
     kind: Literal["burst"] = "burst"
 
 
-@plain
 class Regime(NamedTuple):
     """A new ordinary delay, from ``start_us`` on."""
 
@@ -44,7 +41,6 @@ class Regime(NamedTuple):
     kind: Literal["regime"] = "regime"
 
 
-@plain
 class Gap(NamedTuple):
     """A period in which no tuples are created."""
 
@@ -54,7 +50,6 @@ class Gap(NamedTuple):
     kind: Literal["gap"] = "gap"
 
 
-@plain
 class Straggler(NamedTuple):
     """A slow source: its delays are ``factor`` times as long, plus ``extra_us``."""
 

@@ -1,7 +1,7 @@
 """A plan: sources, network, cluster, trigger, disturbances and faults of one run, as data.
 
 Plans are small, are compared and printed by value, and are checked when they are built. So a test
-can draw and shrink them, and a file can hold them (:mod:`sim.kernel.plain`).
+can draw them, and the text of one is Python that builds it again.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ from sim.kernel.disorder import Disturbance, check_disturbance
 from sim.kernel.distributions import Constant, Distribution
 from sim.kernel.faults import Duplicate, Schedule, check_fault
 from sim.kernel.link import HERE, QUIET, RELIABLE, Noise, Place, Tier, Tiers, check_tier
-from sim.kernel.plain import plain
 from sim.kernel.source import EXACT, AnySource, Recording, Row
 from sim.kernel.trigger import EVERY_SECOND, At, When
 
@@ -26,7 +25,6 @@ TEN_MICROSECONDS = Constant(10.0)
 TuningT = TypeVar("TuningT")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Worker:
     """A worker as data: its speed, its place, and what it does with a full queue."""
@@ -52,7 +50,6 @@ class Worker:
 ORDINARY = Worker()
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The cluster of a query: its workers, and the links between the log and them."""
@@ -80,7 +77,6 @@ class Cluster:
 ONE_WORKER = Cluster()
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that determines a timed run, except for the query and the seed.

@@ -14,7 +14,6 @@ from sim.kernel.disorder import Disturbance, IntArray, disturb, present
 from sim.kernel.distributions import AnyArray, Constant, Distribution, FloatArray, draw_us
 from sim.kernel.faults import Duplicate, Fault
 from sim.kernel.link import Place
-from sim.kernel.plain import plain
 from sim.kernel.seeds import Seeds
 
 IDS_PER_SOURCE = 1_000_000_000
@@ -25,7 +24,6 @@ ONE_SECOND = Constant(1_000_000)
 NO_DELAY = Constant(0)
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source of tuples with integer values."""
@@ -73,7 +71,6 @@ class Source:
         require(self.bits >= 0, "Source.bits", self.bits, "at least 0")
 
 
-@plain
 class Row(NamedTuple):
     """One tuple of a recorded trace; times in microseconds since the epoch."""
 
@@ -89,7 +86,6 @@ class Row(NamedTuple):
     """Values of the further columns of its stream."""
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A source that replays a recorded trace: each tuple is sent when it was recorded to arrive."""

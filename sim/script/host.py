@@ -21,7 +21,6 @@ from model.script.silence import NO_FLOORS
 from model.vocabulary import Event, Step
 from model.vocabulary.script.config import END_US
 from model.vocabulary.settings import Setting, Settings, require
-from sim.kernel.plain import plain
 from sim.kernel.plan import Plan, Worker
 from sim.kernel.recorder import Level
 from sim.kernel.station import Station
@@ -30,7 +29,6 @@ from sim.script.placements import PLACEMENTS, PLAN
 from sim.timed_room import Checkpoint, has_room
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class ScriptTuning(Settings):
     """Settings of a plan that only this room has."""

@@ -30,7 +30,6 @@ from model.vocabulary.windows import Cleared, Correction, Revision, WindowQuery
 from model.windows.pipeline import distinct
 from model.windows.upstream import Insertion, Passed, Upstream
 from sim.kernel.link import Link
-from sim.kernel.plain import plain
 from sim.kernel.plan import ORDINARY, Plan, Worker
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
@@ -51,7 +50,6 @@ from sim.windows.record import TaskRecord
 CORRECTOR = "corrector"
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class WindowTuning:
     """Costs of corrections. Raises ``ValueError`` with one sentence that names a bad value."""

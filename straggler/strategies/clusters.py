@@ -37,7 +37,7 @@ from sim.kernel.log import drop_later_disturbances, simulate_arrivals
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every, EveryTuples
-from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.strategies.timed_cases import SeededPlan
 
 SEEDS = st.integers(0, 99)
 KEYS = (tuple("abcdefgh"), ("a", "b", "c"), ("ä", ""), ("a", "b"), ("a",))

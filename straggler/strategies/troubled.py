@@ -17,7 +17,6 @@ from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.kernel.trigger import At
 from sim.script.host import ScriptTuning
-from straggler.judging.plan_counterexamples import SeededPlan, TimedCase
 from straggler.strategies.clusters import REGIONS
 from straggler.strategies.grouping import replaying
 from straggler.strategies.grouping import timed_cases as grouping_cases
@@ -26,6 +25,7 @@ from straggler.strategies.join import clusters_of_chains
 from straggler.strategies.scales import USUAL
 from straggler.strategies.script import timed_cases as script_cases
 from straggler.strategies.streams import UNIT_US, arrivals, timings
+from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
 WhenFull = Literal["block", "drop"]
 ConfigT = TypeVar("ConfigT")

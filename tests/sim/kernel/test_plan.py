@@ -23,7 +23,6 @@ from sim.kernel.faults import (
     schedule_of,
 )
 from sim.kernel.link import Link, Noise, Tier, Tiers
-from sim.kernel.plain import from_plain
 from sim.kernel.plan import Cluster, Plan, Worker, replay
 from sim.kernel.source import Recording, Row, Source
 from sim.kernel.station import Station
@@ -110,15 +109,6 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     (lambda: struck(Congest("x", 1, 1)), "target of congest is 'x'; it must be one of l"),
     (lambda: struck(Fail("l", 1, 1)), "target of fail is 'l'; it must be one of w"),
     (lambda: inject(simpy.Environment(), [Lose("a", 1)], {}, {}), "this run has no links"),
-    (
-        lambda: from_plain({"is": "Source", "event": 1}),
-        "has no 'event'; did you mean 'events'?",
-    ),
-    (lambda: from_plain({"is": "Plan", "flush": 1}), "Plan.flush is 1; it must be true or false"),
-    (
-        lambda: from_plain({"is": "At", "cuts": [1, 2.0]}),
-        "At.cuts[1] is 2.0; it must be an",
-    ),
 )
 """Values of all parts of a run, and what is said of them."""
 
