@@ -50,25 +50,16 @@ class Gap(NamedTuple):
     kind: Literal["gap"] = "gap"
 
 
-class Straggler(NamedTuple):
-    """A slow source: its delays are ``factor`` times as long, plus ``extra_us``."""
-
-    source: int
-    factor: float = 1.0
-    extra_us: int = 0
-    kind: Literal["straggler"] = "straggler"
-
-
-Disturbance: TypeAlias = Burst | Regime | Gap | Straggler
+Disturbance: TypeAlias = Burst | Regime | Gap
 
 
 def check_disturbance(disturbance: Disturbance, sources: int) -> None:
     """Raise ``ValueError`` with one sentence that names an impossible value."""
     for name, value in disturbance._asdict().items():
         label = f"{disturbance.kind}.{name}"
-        if name in ("start_us", "extra_us"):
+        if name == "start_us":
             require(value >= 0, label, value, "at least 0")
-        elif name in ("length_us", "factor") or (name == "every_us" and value is not None):
+        elif name == "length_us" or (name == "every_us" and value is not None):
             require(value > 0, label, value, "above 0")
         elif name == "share":
             require(0 <= value <= 1, label, value, "between 0 and 1")
@@ -121,11 +112,10 @@ def disturb(
 ) -> FloatArray:
     """Return the delay (us) of each tuple of a source, given its ordinary delay and event time.
 
-    Regimes replace the ordinary delay, stragglers stretch it, bursts add to it. Each disturbance
-    draws from its own stream, for every tuple: a change of one changes no draw of another.
+    Regimes replace the ordinary delay, bursts add to it. Each disturbance draws from its own
+    stream, for every tuple: a change of one changes no draw of another.
     """
     bursts: list[FloatArray] = []
-    factor, extra_us = 1.0, 0
     for number, disturbance in enumerate(disturbances):
         if disturbance.source not in (None, source):
             continue
@@ -139,12 +129,9 @@ def disturb(
                 if share < 1:
                     hit &= seeds.stream(f"{name}/share").random(len(times_us)) < share
                 bursts.append(np.where(hit, draw_us(extra, seeds, name, len(times_us)), 0.0))
-            case Straggler():
-                factor *= disturbance.factor
-                extra_us += disturbance.extra_us
             case Gap():
                 pass
-    return sum(bursts, delays * factor + extra_us)
+    return sum(bursts, delays)
 
 
 def _within(

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from sim.kernel.disorder import Burst, Disturbance, Gap, Regime, Straggler
+from sim.kernel.disorder import Burst, Disturbance, Gap, Regime
 from sim.kernel.distributions import (
     Constant,
     Distribution,
@@ -195,7 +195,7 @@ def sources(draw: st.DrawFn, shape: Shape, region: str) -> tuple[Source, ...]:
 
 @cache
 def disturbances(scale_us: int, span_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
-    """Draw bursts, changes of regime, stragglers and gaps in a run of length ``span_us``."""
+    """Draw bursts, changes of regime and gaps in a run of length ``span_us``."""
     start_us = st.integers(0, STEPS - 4).map(lambda step: span_us * step // STEPS)
     length_us = st.sampled_from([scale_us, 4 * scale_us])
     which = st.sampled_from([None, 0, sources - 1])
@@ -210,7 +210,6 @@ def disturbances(scale_us: int, span_us: int, sources: int) -> st.SearchStrategy
             st.none(),
         ),
         st.builds(Regime, start_us, delays(scale_us), which),
-        st.builds(Straggler, st.just(0), st.sampled_from([5.0, 1.0]), st.just(scale_us)),
         st.builds(Gap, start_us, length_us, which),
     )
 

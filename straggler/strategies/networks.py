@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from sim.kernel.disorder import Burst, Disturbance, Regime, Straggler
+from sim.kernel.disorder import Burst, Disturbance, Regime
 from sim.kernel.distributions import (
     Constant,
     Distribution,
@@ -104,7 +104,7 @@ def sources(scale_us: int) -> st.SearchStrategy[Source]:
 
 @cache
 def disturbances(scale_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
-    """Draw bursts, changes of regime and stragglers."""
+    """Draw bursts and changes of regime."""
     times_us = upto(8 * scale_us)
     lengths_us = upto(4 * scale_us, above=1)
     some = st.sampled_from([None, *range(sources)])
@@ -114,7 +114,6 @@ def disturbances(scale_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
             Burst, times_us, lengths_us, st.sampled_from([0.3, 1.0]), delays(scale_us), some, again
         ),
         st.builds(Regime, times_us, delays(scale_us), some),
-        st.builds(Straggler, st.integers(0, sources - 1), st.sampled_from([1.0, 5.0]), times_us),
     )
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import simpy
 
-from sim.kernel.disorder import Burst, Disturbance, Gap, Straggler
+from sim.kernel.disorder import Burst, Disturbance, Gap
 from sim.kernel.distributions import Constant, Exponential, Pareto
 from sim.kernel.faults import Congest, Duplicate, Fault, Lose, Replay, inject
 from sim.kernel.link import Noise, Place
@@ -187,7 +187,7 @@ STORMY = Plan(
         )
         for number in range(4)
     ),
-    disturbances=(Burst(300_000, 600_000, 0.5, Exponential(SECOND)), Straggler(2, factor=4.0)),
+    disturbances=(Burst(300_000, 600_000, 0.5, Exponential(SECOND)),),
     faults=(
         Congest("source-1>log", 50_000, 500_000),
         Congest("source-2>log", 50_000, 500_000, 0.1),

@@ -9,7 +9,7 @@ import pytest
 import simpy
 
 from model.vocabulary import Event
-from sim.kernel.disorder import Burst, Disturbance, Gap, Regime, Straggler, check_disturbance
+from sim.kernel.disorder import Burst, Disturbance, Gap, Regime, check_disturbance
 from sim.kernel.distributions import Constant, Exponential, Lognormal, Mixture, Pareto, Uniform
 from sim.kernel.faults import (
     Congest,
@@ -74,7 +74,7 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     (lambda: Source(1, bits=-1), "Source.bits is -1; it must be at least 0"),
     (lambda: Plan((), epoch_us=2**60), "Plan.epoch_us is 1152921504606846976; it must be"),
     (lambda: Plan((), tiers=Tiers(node=Tier(1, 0))), "Tier.bandwidth_mbps is 0; it must be above"),
-    (lambda: Plan((Source(1),), disturbances=(Straggler(1),)), "straggler.source is 1; it must be"),
+    (lambda: Plan((Source(1),), disturbances=(Gap(0, 1, 1),)), "gap.source is 1; it must be"),
     (lambda: Plan((Source(1),), faults=(Duplicate("a", 1, 1),)), "target of duplicate is 'a'; it"),
     (lambda: Cluster(()), "Cluster.workers is (); it must be at least one worker"),
     (lambda: Cluster(noise=Noise()), "Cluster.noise.retry_us is None; it must be a time"),
@@ -94,7 +94,6 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     ),
     (lambda: disturbed(Burst(0, 1, 1.5, Constant(1))), "burst.share is 1.5; it must be between 0"),
     (lambda: disturbed(Gap(0, 1, source=2)), "gap.source is 2; it must be a source, 0..1"),
-    (lambda: disturbed(Straggler(0, factor=0)), "straggler.factor is 0; it must be above 0"),
     (lambda: disturbed(Regime(-5, Constant(1))), "regime.start_us is -5; it must be at least"),
     (lambda: Noise(loss=2), "Noise.loss is 2; it must be between 0 and 1"),
     (lambda: Noise(retry_us=0), "Noise.retry_us is 0; it must be finite and above 0"),
