@@ -69,7 +69,7 @@ EACH = queries.EACH // 8
 
 ROOMS: Mapping[str, tuple[int, Sequence[families.Packs]]] = {
     "slack": (4, (families.slack(families.TIMED), families.covered(0.9), families.covered())),
-    "watermark": (6, (families.watermark(families.TIMED),)),
+    "watermark": (12, (families.watermark(families.TIMED),)),
     "join": (4, (families.CHAINS,)),
     "grouping": (3, (families.light(EACH), families.shared(EACH), families.drifting(EACH))),
     "script": (6, (families.scripts(tuning=BUSY),)),
