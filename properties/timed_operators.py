@@ -34,7 +34,8 @@ from straggler.rooms.join.spark_machine import SparkMachine as Chain
 from straggler.rooms.script.spark_machine import SparkMachine as Scripts
 from straggler.rooms.windows.spark_machine import SparkMachine as Task
 from straggler.strategies.streams import configs as slack_configs
-from straggler.strategies.troubled import Drawn, chains, routers, scripts, troubled, windowed
+from straggler.strategies.timed_cases import TimedCase
+from straggler.strategies.troubled import chains, routers, scripts, troubled, windowed
 from straggler.strategies.watermark import configs as watermark_configs
 
 
@@ -43,7 +44,7 @@ class Operator:
     """The part of a room's Spark side that runs in simulated time."""
 
     name: str
-    calm: Callable[[str | None], st.SearchStrategy[Drawn]]
+    calm: Callable[[str | None], st.SearchStrategy[TimedCase[Any]]]
     """Draws a cluster in a region, or in any, before trouble is added."""
     simulate: Callable[..., TimedRun]
     machine: Callable[..., Any]
@@ -53,12 +54,12 @@ class Operator:
     counts: Callable[[TimedRun], Mapping[str, int]] = lambda _run: {}
     """Count the other interesting cases of the room in a run, by name."""
 
-    def drawn_in(self, region: str | None) -> st.SearchStrategy[Drawn]:
+    def drawn_in(self, region: str | None) -> st.SearchStrategy[TimedCase[Any]]:
         """Draw a cluster in a region, or in any."""
         return troubled(self.calm(region), region)
 
     def broken(
-        self, drawn: Drawn, count: Callable[[Mapping[str, int]], object] = len
+        self, drawn: TimedCase[Any], count: Callable[[Mapping[str, int]], object] = len
     ) -> tuple[str, ...]:
         """Run model and operator; return sentences on the mistakes of the operator.
 
@@ -119,13 +120,13 @@ def _differences(expected: Workload, observed: Workload) -> Iterator[str]:
             yield f"the {name} of the workload are {str(other)[:200]}, expected {str(one)[:200]}"
 
 
-def report(operator: Operator, drawn: Drawn) -> str:
+def report(operator: Operator, drawn: TimedCase[Any]) -> str:
     """Describe a cluster on which an operator fails, as Python that builds it again."""
     lines = [
         f"In room {operator.name}, Spark's operator does not do what the model does:",
         *operator.broken(drawn)[:SHOWN_SENTENCES],
-        f"The query is {drawn.config}, the seed {drawn.case.seed}, and the cluster:",
-        repr(drawn.case.plan),
+        f"The query is {drawn.config}, the seed {drawn.timing.seed}, and the cluster:",
+        repr(drawn.timing.plan),
     ]
     return "\n".join(lines)
 

@@ -19,3 +19,7 @@ class TimedCase(NamedTuple, Generic[ConfigT]):
 
     config: ConfigT
     timing: SeededPlan
+
+    def __repr__(self) -> str:
+        """Return one line, because the plan would fill a page."""
+        return f"<cluster, seed {self.timing.seed}, for {self.config}>"
