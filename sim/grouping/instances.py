@@ -10,7 +10,7 @@ from model.vocabulary.grouping import TIME_US_MAX
 from model.vocabulary.settings import require
 from sim.kernel.distributions import mean_us
 from sim.kernel.faults import Slow
-from sim.kernel.link import Tier
+from sim.kernel.link import HERE, Tier
 from sim.kernel.plan import Plan
 
 NO_LINK = Tier(0.0, inf)
@@ -31,7 +31,7 @@ def check(plan: Plan) -> None:
 
 def tier(plan: Plan, instance: int) -> Tier:
     """Return the way from the log to an instance."""
-    return plan.way(plan.log_place, plan.cluster.worker(instance).place) or NO_LINK
+    return plan.way(HERE, plan.cluster.worker(instance).place) or NO_LINK
 
 
 def tier_numbers(plan: Plan, n: int) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from model.vocabulary.join import R
 from sim.join.machine import NOTHING, ChainMachine, FoundPairs, Service
 from sim.join.tuning import Costs
 from sim.kernel.distributions import iterate_samples
-from sim.kernel.link import Link, Place
+from sim.kernel.link import HERE, Link, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.station import Station
@@ -101,7 +101,7 @@ class Line:
         self.workers = workers
         places = [plan.cluster.worker(number).place for number in range(workers)]
         for number in range(workers):
-            self._connect(LOG, plan.log_place, number, places)
+            self._connect(LOG, HERE, number, places)
         for left in range(workers - 1):
             for one, other in ((left, left + 1), (left + 1, left)):
                 self._connect(f"worker-{one}", places[one], other, places)

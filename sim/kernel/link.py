@@ -36,6 +36,7 @@ class Place(NamedTuple):
 
 
 HERE = Place()
+"""Location of the log."""
 
 
 class Tier(NamedTuple):

@@ -20,7 +20,7 @@ import simpy
 from model.vocabulary import Event
 from sim.kernel.disorder import check_within, is_within
 from sim.kernel.faults import inject
-from sim.kernel.link import Link, Tier
+from sim.kernel.link import HERE, Link, Tier
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import IDS_PER_SOURCE, AnySource, Feeder, Send, Sent, Tuple, departures_of
@@ -113,7 +113,7 @@ class Log:
 
     def _way(self, number: int, source: AnySource) -> Send:
         """Return the function that takes the tuples of a source."""
-        tier = self.plan.way(source.place, self.plan.log_place)
+        tier = self.plan.way(source.place, HERE)
         if tier is None:
             return self._append
         return partial(_send_over, self._link(f"source-{number}>log", tier))

@@ -14,7 +14,7 @@ from model.vocabulary.settings import require
 from sim.kernel.disorder import Disturbance, check_disturbance
 from sim.kernel.distributions import Constant, Distribution
 from sim.kernel.faults import Duplicate, Schedule, check_fault
-from sim.kernel.link import HERE, QUIET, RELIABLE, Noise, Place, Tier, Tiers, check_tier
+from sim.kernel.link import QUIET, RELIABLE, Noise, Place, Tier, Tiers, check_tier
 from sim.kernel.source import EXACT, AnySource, Recording, Row
 from sim.kernel.trigger import EVERY_SECOND, At, When
 
@@ -94,8 +94,6 @@ class Plan:
     noise: Noise = QUIET
     """Random loss and replay on every link on the way to the log."""
     tiers: Tiers = TIER_TABLE
-    log_place: Place = HERE
-    """Location of the log."""
     trigger: When = EVERY_SECOND
     flush: bool = True
     """Whether the stream is flushed behind its last batch."""

@@ -29,7 +29,7 @@ from model.vocabulary.settings import require
 from model.vocabulary.windows import Cleared, Correction, Revision, WindowQuery
 from model.windows.pipeline import distinct
 from model.windows.upstream import Insertion, Passed, Upstream
-from sim.kernel.link import Link
+from sim.kernel.link import HERE, Link
 from sim.kernel.plan import ORDINARY, Plan, Worker
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
@@ -222,7 +222,7 @@ class WindowCluster(Generic[QueryT]):
         plan = self._plan
         task = WindowTask(self._env, plan, number, machine, self.corrector)
         self.workers[task.name] = task.station
-        tier = plan.way(plan.log_place, task.worker.place)
+        tier = plan.way(HERE, task.worker.place)
         if tier is not None:
             name = f"log>{task.name}"
             link = self.links[name] = link_of(self._env, seeds, plan, name, tier, task.put)
