@@ -5,10 +5,8 @@ tuple is counted in *bare events*: Timeouts with a callback that sets the next o
 empty event loop of SimPy that runs right before and after. Seconds depend on the machine; this
 ratio hardly does.
 
-``links``: one link after another is kept full; a message counts when it is received. ``stations``:
-Poisson sources -> links -> workers; a tuple counts when it has been served. A room is the run that
-``straggler sim ROOM`` makes, from the seed to trace, series and figures; drawing and judging are
-left out. ``join, standard`` is the scenario of docs/join.md, section 13.
+A room is the run that ``straggler sim ROOM`` makes, from the seed to trace, series and figures;
+drawing and judging are left out. ``join, standard`` is the scenario of docs/join.md, section 13.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +14,6 @@ from functools import partial
 from statistics import median
 from time import perf_counter, process_time
 
-import numpy as np
 import simpy
 
 import sim.grouping
@@ -25,19 +22,12 @@ import sim.script
 import sim.slack
 import sim.watermark
 from sim.join import STANDARD
-from sim.kernel.distributions import Exponential, iterate_samples
-from sim.kernel.link import Link, Tier, Tiers
-from sim.kernel.plan import Worker
 from sim.kernel.run import TimedRun
-from sim.kernel.station import Station, connect
 
 ROUNDS = 5
 AT_LEAST_S = 10.0
 """Least time of all rounds together, because a shared processor has slow and fast seconds."""
 BARE_EVENTS = 50_000
-MESSAGES, TUPLES = 200_000, 100_000
-WORKERS = 4
-BITS = 800
 RUNS: Mapping[str, Callable[[int], TimedRun]] = {
     "slack": partial(sim.slack.from_settings, {}),
     "watermark": partial(sim.watermark.from_settings, {}),
@@ -51,16 +41,15 @@ RUNS: Mapping[str, Callable[[int], TimedRun]] = {
 
 def measure() -> dict[str, float]:
     """Return the median pace of every run."""
-    figures = pace("links", "message", MESSAGES, _full_links)
-    figures |= pace("stations", "tuple", TUPLES, _stations)
+    figures: dict[str, float] = {}
     for name, simulate in RUNS.items():
         tuples = len(simulate(1).workload.arrivals)
-        figures |= pace(name, "tuple", tuples, partial(simulate, 1))
+        figures |= pace(name, tuples, partial(simulate, 1))
     return figures
 
 
-def pace(name: str, unit: str, units: int, once: Callable[[], object]) -> dict[str, float]:
-    """Return medians over rounds: units a second of processor time, and bare events a unit."""
+def pace(name: str, tuples: int, once: Callable[[], object]) -> dict[str, float]:
+    """Return medians over rounds: tuples a second of processor time, and bare events a tuple."""
     rates: list[float] = []
     costs: list[float] = []
     began_s = perf_counter()
@@ -70,9 +59,9 @@ def pace(name: str, unit: str, units: int, once: Callable[[], object]) -> dict[s
         once()
         took_s = process_time() - started_s
         bare_per_s = (before_per_s + bare_events_per_s()) / 2
-        rates.append(units / took_s)
-        costs.append(bare_per_s * took_s / units)
-    return {f"{name}: {unit}s/s": median(rates), f"{name}: bare events a {unit}": median(costs)}
+        rates.append(tuples / took_s)
+        costs.append(bare_per_s * took_s / tuples)
+    return {f"{name}: tuples/s": median(rates), f"{name}: bare events a tuple": median(costs)}
 
 
 def bare_events_per_s() -> float:
@@ -89,47 +78,3 @@ def bare_events_per_s() -> float:
     started_s = process_time()
     env.run()
     return BARE_EVENTS / (process_time() - started_s)
-
-
-def _full_links() -> None:
-    env = simpy.Environment()
-    for tier in Tiers():
-        _fill(env, tier)
-
-
-def _fill(env: simpy.Environment, tier: Tier) -> None:
-    """Send this tier's share of the messages over a link, 64 of them at a time."""
-    left = MESSAGES // len(Tiers())
-
-    def receive(number: int) -> None:
-        nonlocal left
-        left -= 1
-        if left >= 64:
-            link.send(number + 64, BITS)
-
-    link: Link[int] = Link(env, tier, receive)
-    for number in range(64):
-        link.send(number, BITS)
-    env.run()
-
-
-def _stations() -> None:
-    env = simpy.Environment()
-    for number in range(WORKERS):
-        _lane(env, np.random.default_rng(number))
-    env.run()
-
-
-def _lane(env: simpy.Environment, rng: np.random.Generator) -> None:
-    """Start one source with its link and its worker, at 80% utilisation."""
-    station = Station[int](env, Worker(), lambda *_: None)
-    link: Link[int] = Link(env, Tiers().rack, lambda _: None)
-    works, intervals = (iterate_samples(Exponential(mean_us), rng) for mean_us in (80.0, 100.0))
-    connect(link, lambda item, entered: station.offer(item, next(works), entered))
-
-    def emit(_: simpy.Event) -> None:
-        link.send(link.sent, BITS)
-        if link.sent < TUPLES // WORKERS:
-            simpy.Timeout(env, next(intervals)).callbacks.append(emit)
-
-    simpy.Timeout(env, next(intervals)).callbacks.append(emit)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from model.checking.claims import Verdict
+from model.checking.claims import Judgement, Verdict
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import REASON_SHED, Decision, Forward, Match, Receive, Rejected
 from properties.on_spark import choose_faults
@@ -38,7 +38,7 @@ from straggler.judging.judge import compare_traces
 from straggler.judging.systems import SPARK, troubled
 from straggler.judging.trial import Trial
 from straggler.judging.trouble import Trouble, TroubledLinks, read_reports
-from straggler.rooms import Evidence, find_room
+from straggler.rooms import find_room
 from straggler.strategies import queries
 from straggler.strategies.chain_workloads import ON_COLUMNS, ChainPack, chain_of
 from straggler.strategies.connections import troubles_of
@@ -80,14 +80,14 @@ class ChainSeen:
         """Judge whether Spark's trace equals that of the simulation."""
         return compare_traces(ROOM, self.workload, self.simulated, self.trace, ROOM.step_types)[0]
 
-    def judge(self) -> Evidence:
+    def judge(self) -> Judgement:
         """Judge the claims on Spark's own trace, those about the protocol included."""
         return ROOM.check(self.workload, self.trace)
 
 
 def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSeen:
     """Simulate clusters, then run their chain in SimPy and, with at most ``kills``, on Spark."""
-    runs = [run for _, run in simulate(given.pack).values()]
+    runs = list(simulate(given.pack).values())
     workload = chain_of([run.workload for run in runs], given.moves)
     epochs = len(list(workload.batches()))
     workload = workload.with_(faults=choose_faults(workload.faults, epochs, kills))

@@ -3,9 +3,9 @@
 Rules of this file:
 
 * Hypothesis draws whole packs, so it owns seeds, examples and the line that reproduces them. It
-  does not shrink, because a pack takes seconds on Spark. A cluster that fails is shrunk in process,
-  confirmed on Spark and stored with its plan (``straggler/judging/trial``). A promise about many
-  clusters together, such as a mean, is a plain assertion and stores nothing.
+  does not shrink, because a pack takes seconds on Spark. The workload of a cluster that fails is
+  shrunk in process, confirmed on Spark and stored (``straggler/judging/trial``). A promise about
+  many clusters together, such as a mean, is a plain assertion and stores nothing.
 * A case counts as reached if Spark's own trace shows it, if Spark's side reports it (kills), or if
   it is a fact of the input: clusters, tuples, copies of tuples, new times of instances.
 """
@@ -28,7 +28,6 @@ from properties.oracles.promises import Steps, wrong_routes, wrong_windows
 from properties.oracles.router import Router
 from sim.kernel.run import TimedRun
 from straggler.judging import counterexamples
-from straggler.judging.counterexamples import SimulatedCluster
 from straggler.judging.judge import broken_sentences, compare_traces
 from straggler.judging.systems import SPARK
 from straggler.judging.trial import Promise, Trial
@@ -48,19 +47,18 @@ class ClusterRun(NamedTuple):
     """One cluster: the run of the simulation, and Spark's trace of the same workload."""
 
     room: Room
-    given: SimulatedCluster
     run: TimedRun
     trace: Trace
     """Spark's own trace."""
 
     def fail(self, sentences: Sequence[str], promise: Promise = lambda *_: ()) -> None:
-        """Fail the test with a smaller cluster that also fails, stored for ``straggler replay``."""
+        """Fail the test; store a smaller workload that fails, too, for ``straggler replay``."""
         trial = Trial(self.room, self.room.spark(), SPARK, self.room.step_types, promise=promise)
-        fail_with(sentences, trial.report_cluster(self.given, counterexamples.FOLDER, sentences))
+        fail_with(sentences, trial.report(self.run.workload, counterexamples.FOLDER))
 
 
-Simulated = Mapping[str, tuple[SimulatedCluster, TimedRun]]
-"""Clusters of a pack and their runs, by a name of each."""
+Simulated = Mapping[str, TimedRun]
+"""Runs of the clusters of a pack, by a name of each."""
 
 
 class PackRun(NamedTuple):
@@ -86,14 +84,14 @@ def run_packs(spark: SparkSession, *packs: ClusterPack, kills: int = 0) -> Itera
 
 def _run_pack(spark: SparkSession, kills: int, pack: ClusterPack, simulated: Simulated) -> PackRun:
     room = find_room(pack.room)
-    workloads = {name: run.workload.with_(name=name) for name, (_, run) in simulated.items()}
+    workloads = {name: run.workload.with_(name=name) for name, run in simulated.items()}
     traces, killed = run_on_spark(spark, workloads, kills)
-    seen = tuple([ClusterRun(room, *ran, traces[name]) for name, ran in simulated.items()])
+    seen = tuple([ClusterRun(room, run, traces[name]) for name, run in simulated.items()])
     return PackRun(seen, killed)
 
 
 def simulate(pack: ClusterPack) -> Simulated:
-    """Simulate the clusters of a pack; return each with its run, by a name of its own."""
+    """Simulate the clusters of a pack; return their runs, by a name of each."""
     return {
         f"cluster-{n}": simulate_case(pack.room, config, case)
         for n, (config, case) in enumerate(zip(pack.configs, pack.cases, strict=True))

@@ -2,10 +2,11 @@
 
 The operators run in process, over links that lose, repeat and delay messages, on workers of unequal
 speed that fail and resume from the contents of Spark's stores: thousands of clusters without a JVM.
-A failing cluster is shrunk and described. ``test_promises.py`` does the same with real Spark.
+A failing cluster is shown as Python. ``test_promises.py`` does the same with real Spark.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,8 @@ from properties.promised import Reached, promised
 from properties.reached_cases import WIDE
 from properties.timed_operators import OPERATORS, report
 from straggler.strategies.clusters import REGIONS
-from straggler.strategies.troubled import Drawn, all_of
+from straggler.strategies.timed_cases import TimedCase
+from straggler.strategies.troubled import all_of
 
 ALWAYS = ("crashes with state", "messages sent again", "shed arrivals")
 WINDOWED = (*WIDE, "tuples served again", "late pairs", "rejected arrivals")
@@ -29,7 +31,7 @@ EXAMPLES = 4
 """Number of times that clusters of all regions are drawn."""
 
 
-def in_all_regions(room: str) -> st.SearchStrategy[Sequence[Drawn]]:
+def in_all_regions(room: str) -> st.SearchStrategy[Sequence[TimedCase[Any]]]:
     """Draw a cluster in each region."""
     return all_of(REGIONS, OPERATORS[room].drawn_in)
 
@@ -42,7 +44,7 @@ def like_the_model(room: str, *needed: str) -> Callable[..., None]:
 
     @promised(*ALWAYS, *needed, examples=EXAMPLES)
     @given(clusters=in_all_regions(room))
-    def of_operator(reached: Reached, clusters: Sequence[Drawn]) -> None:
+    def of_operator(reached: Reached, clusters: Sequence[TimedCase[Any]]) -> None:
         for drawn in clusters:
             if OPERATORS[room].broken(drawn, reached.add):
                 pytest.fail(report(OPERATORS[room], drawn), pytrace=False)

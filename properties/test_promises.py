@@ -142,7 +142,7 @@ def test_imbalance_does_not_grow_with_instances(
     (observed,) = run_packs(spark, join_packs(light, shared, drifting), kills=1)
     windows: dict[str, dict[int, list[Excess]]] = defaultdict(lambda: defaultdict(list))
     for seen in observed.seen:
-        workload, plan = seen.run.workload, seen.given.case.plan
+        workload, plan = seen.run.workload, seen.run.plan
         router, senders = Router(workload.to_json()), workload.config["senders"]
         assert_same(seen)
         if broken := wrong_routes(router, plain_steps(seen.trace)):

@@ -17,11 +17,11 @@ from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
 from sim.script import simulate
 from sim.script.host import ScriptTuning
-from straggler.judging.plan_counterexamples import TimedCase
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import parse
 from straggler.strategies.script import SENSORS, cases, timed_cases
 from straggler.strategies.telling_scripts import TELLING, draw_shares, script_of
+from straggler.strategies.timed_cases import TimedCase
 from straggler.strategies.troubled import in_crowded
 
 

@@ -19,9 +19,9 @@ from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
 from sim.slack import simulate
 from spark_impl.slack import requirement
-from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.streams import cases, configs, timed_cases, workloads
 from straggler.strategies.telling_windows import OF_SLACK
+from straggler.strategies.timed_cases import TimedCase
 from straggler.strategies.troubled import in_all_regions
 
 FROM_VALUES = configs(["sum", "avg"], ["conformal"]).filter(lambda config: config.needs_values)

@@ -23,10 +23,10 @@ from properties import profiles
 from properties.promised import REACHED
 from sim.kernel.plan import Plan
 from sim.script.host import ScriptTuning
-from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.rooms import find_room
 from straggler.strategies import families, queries, script
 from straggler.strategies.packs import ClusterPack, simulate_case
+from straggler.strategies.timed_cases import SeededPlan
 from straggler.strategies.troubled import with_workers
 
 EFFORT = profiles.choose(1, nightly=4)
@@ -46,7 +46,6 @@ def without_places(plan: Plan) -> Plan:
     return replace(
         with_workers(plan, place=None),
         sources=tuple([replace(source, place=None) for source in plan.sources]),
-        relays=tuple([replace(relay, place=None) for relay in plan.relays]),
         faults=tuple([fault for fault in plan.faults if ">" not in fault[0]]),
     )
 
@@ -70,7 +69,7 @@ EACH = queries.EACH // 8
 
 ROOMS: Mapping[str, tuple[int, Sequence[families.Packs]]] = {
     "slack": (4, (families.slack(families.TIMED), families.covered(0.9), families.covered())),
-    "watermark": (6, (families.watermark(families.TIMED),)),
+    "watermark": (12, (families.watermark(families.TIMED),)),
     "join": (4, (families.CHAINS,)),
     "grouping": (3, (families.light(EACH), families.shared(EACH), families.drifting(EACH))),
     "script": (6, (families.scripts(tuning=BUSY),)),
@@ -106,11 +105,11 @@ def test_the_cluster_decides_what_spark_is_given(room: str, request: pytest.Fixt
 
 def changed_by(room: str, query: Any, case: SeededPlan) -> list[str]:
     """Return the variations of a cluster after which Spark is given another input."""
-    (_, config, case), run = simulate_case(room, query, case)
+    run, config = simulate_case(room, query, case), query.to_json()
     given, simulate = input_of(run.workload), find_room(room).timed.simulate_plan
-    varied = {name: change(case.plan) for name, (change, _) in VARIATIONS.items()}
+    varied = {name: change(run.plan) for name, (change, _) in VARIATIONS.items()}
     return [
         name
         for name, plan in varied.items()
-        if plan != case.plan and input_of(simulate(plan, config, case.seed).workload) != given
+        if plan != run.plan and input_of(simulate(plan, config, case.seed).workload) != given
     ]

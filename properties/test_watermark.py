@@ -13,8 +13,8 @@ from model.watermark.variants import CLOSE_CALLS, VARIANTS
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from sim.watermark import simulate
-from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.telling_windows import OF_WATERMARK
+from straggler.strategies.timed_cases import TimedCase
 from straggler.strategies.troubled import all_of, in_all_regions
 from straggler.strategies.watermark import cases, timed_cases
 

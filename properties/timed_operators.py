@@ -11,7 +11,7 @@ Rules of this file:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -28,18 +28,15 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.room import WindowRoom
 from straggler.judging.judge import broken_sentences
-from straggler.judging.plan_counterexamples import SeededPlan, describe, smallest
 from straggler.rooms import find_room
 from straggler.rooms.grouping.spark_machine import SparkMachine as Routers
 from straggler.rooms.join.spark_machine import SparkMachine as Chain
 from straggler.rooms.script.spark_machine import SparkMachine as Scripts
 from straggler.rooms.windows.spark_machine import SparkMachine as Task
 from straggler.strategies.streams import configs as slack_configs
-from straggler.strategies.troubled import Drawn, chains, routers, scripts, troubled, windowed
+from straggler.strategies.timed_cases import TimedCase
+from straggler.strategies.troubled import chains, routers, scripts, troubled, windowed
 from straggler.strategies.watermark import configs as watermark_configs
-
-SECONDS_MAX = 20.0
-"""Time limit for shrinking a cluster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +44,7 @@ class Operator:
     """The part of a room's Spark side that runs in simulated time."""
 
     name: str
-    calm: Callable[[str | None], st.SearchStrategy[Drawn]]
+    calm: Callable[[str | None], st.SearchStrategy[TimedCase[Any]]]
     """Draws a cluster in a region, or in any, before trouble is added."""
     simulate: Callable[..., TimedRun]
     machine: Callable[..., Any]
@@ -57,12 +54,12 @@ class Operator:
     counts: Callable[[TimedRun], Mapping[str, int]] = lambda _run: {}
     """Count the other interesting cases of the room in a run, by name."""
 
-    def drawn_in(self, region: str | None) -> st.SearchStrategy[Drawn]:
+    def drawn_in(self, region: str | None) -> st.SearchStrategy[TimedCase[Any]]:
         """Draw a cluster in a region, or in any."""
         return troubled(self.calm(region), region)
 
     def broken(
-        self, drawn: Drawn, count: Callable[[Mapping[str, int]], object] = len
+        self, drawn: TimedCase[Any], count: Callable[[Mapping[str, int]], object] = len
     ) -> tuple[str, ...]:
         """Run model and operator; return sentences on the mistakes of the operator.
 
@@ -123,26 +120,13 @@ def _differences(expected: Workload, observed: Workload) -> Iterator[str]:
             yield f"the {name} of the workload are {str(other)[:200]}, expected {str(one)[:200]}"
 
 
-@lru_cache(maxsize=16)  # Hypothesis runs a failing example several times
-def report(operator: Operator, drawn: Drawn) -> str:
-    """Shrink a cluster on which an operator fails, and describe it."""
-
-    def fails(case: SeededPlan) -> bool:
-        try:
-            return bool(operator.broken(drawn._replace(case=case)))
-        except ValueError:
-            return False  # for example a fault of a relay that is gone
-
-    small = drawn._replace(case=smallest(drawn.case, fails, SECONDS_MAX))
+def report(operator: Operator, drawn: TimedCase[Any]) -> str:
+    """Describe a cluster on which an operator fails, as Python that builds it again."""
     lines = [
         f"In room {operator.name}, Spark's operator does not do what the model does:",
         *operator.broken(drawn)[:SHOWN_SENTENCES],
-        "",
-        "The smallest cluster like it:",
-        *describe(small.case),
-        f"Query {small.config}, {small.case.plan.tuning or 'usual tuning'}.",
-        "There:",
-        *operator.broken(small)[:SHOWN_SENTENCES],
+        f"The query is {drawn.config}, the seed {drawn.timing.seed}, and the cluster:",
+        repr(drawn.timing.plan),
     ]
     return "\n".join(lines)
 

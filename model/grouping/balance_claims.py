@@ -171,11 +171,6 @@ class Closeness(NamedTuple):
         makespan_us = max(balance.work_us(self.counts, self.times_us))
         return (makespan_us - self.fluid_us) / max(self.times_us)
 
-    @property
-    def rho_of_candidates(self) -> float:
-        """Cost of the candidates alone: rho of the fluid."""
-        return self.fluid_us * balance.total_speed(self.times_us) / sum(self.counts) - 1
-
 
 def closeness(workload: Workload, trace: Trace) -> tuple[Closeness, ...]:
     """Return the closeness of every full window but the first, which knows no heavy keys."""

@@ -187,7 +187,6 @@ CANDIDATES: Mapping[str, Candidates] = {
     "nag-static": all_instances,
     "nag-dynamic": all_instances,
     "dag": one_if_light,
-    "cg": all_instances,
     "tag-literal": drawn_by_speed,
     "tag": enough_instances,
 }

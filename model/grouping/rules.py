@@ -13,7 +13,7 @@ Rules of this file:
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from model.grouping.candidates import CANDIDATES, bucket_of, numbered_hash, place, text_hash
+from model.grouping.candidates import CANDIDATES, bucket_of, place
 from model.grouping.state import (
     Costs,
     Count,
@@ -32,10 +32,6 @@ from model.vocabulary.settings import look_up
 
 AFRESH = ("dag", "tag-literal", "tag")
 """Policies that start every window with loads 0."""
-VIRTUAL_EACH = 10
-"""Number of virtual workers of an instance (``cg``)."""
-TRIES = 64
-"""Number of hashes that are tried (``cg``)."""
 
 
 Router = Callable[[Table, SenderState, str], tuple[int, SenderState]]
@@ -44,7 +40,7 @@ Router = Callable[[Table, SenderState, str], tuple[int, SenderState]]
 def initial_state(config: GroupingConfig) -> SenderState:
     """Return the state of a sender that has seen nothing."""
     n = config.instances
-    return SenderState((0,) * n, virtual=(0,) * (VIRTUAL_EACH * n), buckets=(0,) * (2 * n))
+    return SenderState((0,) * n, buckets=(0,) * (2 * n))
 
 
 def begin_window(table: Table, state: SenderState) -> SenderState:
@@ -74,9 +70,7 @@ def _taken(table: Table, state: SenderState, instance: int) -> tuple[int, Sender
     loads = state.loads
     load = loads[instance] + table.costs[instance]
     increased = (*loads[:instance], load, *loads[instance + 1 :])
-    return instance, SenderState(
-        increased, state.routed + 1, state.sent, state.virtual, state.buckets
-    )
+    return instance, SenderState(increased, state.sent, state.buckets)
 
 
 def _learning(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
@@ -103,33 +97,6 @@ def _by_score(table: Table, state: SenderState, key: str) -> tuple[int, SenderSt
     return _taken(table, state, instance)
 
 
-def _by_virtual_workers(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
-    """Take the key's first virtual worker with room, else the least loaded one (``cg``)."""
-    text = text_hash(key, table.config.hash_seed)
-    loads, n = state.virtual, len(state.virtual)
-    tried = (numbered_hash(text, j) % n for j in range(1, TRIES + 1))
-    virtual = next(
-        (each for each in tried if 4 * loads[each] * n < 5 * (state.routed + 1)),
-        None,
-    )
-    if virtual is None:
-        virtual = loads.index(min(loads))
-    state = state._replace(virtual=_more(loads, virtual))
-    return _taken(table, state, table.owners[virtual])
-
-
-def owners(times_us: Sequence[int]) -> tuple[int, ...]:
-    """Return the instance of every virtual worker, in blocks by speed (``cg``)."""
-    speeds = [1 / time_us for time_us in times_us]
-    total, n = sum(speeds), VIRTUAL_EACH * len(speeds)
-    shares = [n * speed / total for speed in speeds]
-    blocks = [int(share) for share in shares]
-    remainders = sorted(range(len(shares)), key=lambda i: blocks[i] - shares[i])
-    for i in remainders[: n - sum(blocks)]:
-        blocks[i] += 1
-    return tuple(i for i, size in enumerate(blocks) for _ in range(size))
-
-
 def _more(numbers: tuple[int, ...], at: int) -> tuple[int, ...]:
     return (*numbers[:at], numbers[at] + 1, *numbers[at + 1 :])
 
@@ -142,7 +109,6 @@ ROUTERS: Mapping[str, Router] = {
     **dict.fromkeys(_LEAST_LOADED, _least_load),
     "dkg": _learning,
     "dag": _by_score,
-    "cg": _by_virtual_workers,
 }
 
 
@@ -170,7 +136,7 @@ def _by_tier_and_time(config: GroupingConfig, times_us: tuple[int, ...]) -> tupl
     return tuple([time_us * cost for time_us, cost in pairs])
 
 
-_COUNTED = ("key", "shuffle", "pkg", "w-choices", "dkg", "dag", "cg")
+_COUNTED = ("key", "shuffle", "pkg", "w-choices", "dkg", "dag")
 COSTS: Mapping[str, Costs] = {
     **dict.fromkeys(_COUNTED, _one_each),
     "nag-static": _by_tier,
@@ -251,5 +217,4 @@ def _table(
         heavy=heavy,
         tuples=tuples,
         placement=placement,
-        owners=owners(times_us) if config.policy == "cg" else (),
     )

@@ -100,8 +100,6 @@ class Table:
     tuples: int = 0
     """Number N of tuples of the window before; 0 in window 0."""
     placement: Placement | None = None
-    owners: tuple[int, ...] = ()
-    """Instance of every virtual worker (``cg``)."""
     _found: dict[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -145,11 +143,7 @@ class SenderState(NamedTuple):
 
     loads: tuple[int, ...]
     """Loads L_i."""
-    routed: int = 0
-    """Number of tuples routed so far."""
     sent: frozenset[tuple[str, int]] = frozenset()
     """Heavy keys, and the instances that they were sent to in this window (``dag``)."""
-    virtual: tuple[int, ...] = ()
-    """Loads of virtual workers (``cg``)."""
     buckets: tuple[int, ...] = ()
     """Number of tuples in each bucket in window 0 (``dkg``)."""

@@ -1,17 +1,17 @@
-"""The promises about load, judged on the figures of a run: imbalance, shedding, scaling, bytes.
+"""The promises about load, judged on the figures of a run: imbalance, shedding, scaling.
 
 Source: docs/join.md, sections 7 and 8.
 
 Rules of this file:
 
-* A run is a list of moments, or the bytes that were counted, whoever measured them.
+* A run is a list of moments, whoever measured them.
 * What is drawn by lot is held to a bound with a stated probability of error.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import ceil, isclose, log, sqrt
+from math import isclose, log, sqrt
 from typing import NamedTuple
 
 from model.checking.claims import Claim, ClaimSet, Judgement
@@ -22,14 +22,10 @@ NO_FALSE_SHEDDING = "no worker is above tau1 while the mean is not, and nothing 
 SHED_AS_ASKED = "the share shed is that of the smoothed utilisation"
 CALM = "shedding ends only a margin below where it begins"
 SCALED = "workers come and go as the utilisation asks"
-BYTES = "bytes between workers are at most those of the formula, and at least 95% of them"
-FLAT = "bytes between workers do not grow with the number of queries"
 
 ERROR = 1e-9
 """Probability that a correctly drawn share is judged wrong (Hoeffding's inequality)."""
 ROUNDING = 1e-9
-SLACK = 0.05
-"""Relative deviation allowed for measured bytes."""
 
 
 class Moment(NamedTuple):
@@ -70,8 +66,6 @@ LOADED = "moments above the aim with a worker above the mean"
 SHARES = "moments with a share that is neither none nor all"
 ENDINGS = "times that shedding ended"
 CHANGES = "times that workers came and went"
-BLOCKS = "blocks sent between workers"
-QUERIES = "chains with other numbers of queries and of results"
 
 
 class Moments(NamedTuple):
@@ -204,98 +198,3 @@ RUN_CLAIMS: ClaimSet[Moments] = ClaimSet(
 def judge(moments: Sequence[Moment], rule: Rule) -> Judgement:
     """Judge imbalance, shedding and scaling over the moments of one run."""
     return RUN_CLAIMS.judge(Moments(moments, rule))
-
-
-# ------------------------------------------------------------------------------------------ bytes
-
-
-class Traffic(NamedTuple):
-    """The stream that a chain carries, and the sizes of its messages."""
-
-    tuples_per_s: float
-    """Tuples of both streams together."""
-    workers: int
-    tuple_bytes: float
-    header_bytes: float
-    """Bytes of a header; every block has two for a hop: its own and that of its acknowledgement."""
-
-    def bytes_per_s(self, mean_block: float) -> float:
-        """Return the bytes/s with blocks of this mean size."""
-        hops_per_s = self.tuples_per_s * (self.workers - 1)
-        return hops_per_s * self.tuple_bytes + hops_per_s * (2 * self.header_bytes / mean_block)
-
-    def overhead_bound(self, mean_block: float) -> float:
-        """Return the share by which headers exceed the least, at most."""
-        return 2 * self.header_bytes / (mean_block * self.tuple_bytes)
-
-
-class CountedBytes(NamedTuple):
-    """The bytes that a run counted, and what the formula needs to predict them."""
-
-    traffic: Traffic
-    mean_block: float
-    """Tuples a block, on average."""
-    bytes_per_s: float
-
-
-def _other_bytes(counted: CountedBytes) -> Iterator[str]:
-    most = counted.traffic.bytes_per_s(counted.mean_block)
-    if not (1 - SLACK) * most <= counted.bytes_per_s <= most * (1 + ROUNDING):
-        yield (
-            f"{counted.bytes_per_s:,.0f} bytes/s were counted; the formula says {most:,.0f} for"
-            f" blocks of {counted.mean_block:.1f} tuples."
-        )
-
-
-def _blocks(counted: CountedBytes) -> int:
-    traffic = counted.traffic
-    return ceil(traffic.tuples_per_s * (traffic.workers - 1) / counted.mean_block)
-
-
-BYTES_CLAIMS: ClaimSet[CountedBytes] = ClaimSet(
-    (Claim(BYTES, BLOCKS, _other_bytes),), {BLOCKS: _blocks}
-)
-
-
-def judge_bytes(traffic: Traffic, mean_block: float, bytes_per_s: float) -> Judgement:
-    """Judge counted bytes by the formula for blocks of their mean size.
-
-    A run may stay below it, because tuples that are dropped do not go all the way.
-    """
-    return BYTES_CLAIMS.judge(CountedBytes(traffic, mean_block, bytes_per_s))
-
-
-class Shared(NamedTuple):
-    """The cost of a chain with several queries."""
-
-    queries: int
-    bytes: int
-    """Bytes between workers, without results."""
-    results: int
-
-
-def _growing_bytes(chains: Sequence[Shared]) -> Iterator[str]:
-    first = chains[0]
-    for chain in chains:
-        if abs(chain.bytes - first.bytes) > SLACK * first.bytes:
-            yield (
-                f"With {chain.queries} queries {chain.bytes:,} bytes go between workers, with"
-                f" {first.queries} {first.bytes:,}."
-            )
-
-
-def _other_queries(chains: Sequence[Shared]) -> int:
-    first = chains[0]
-    return sum(
-        chain.queries != first.queries and chain.results != first.results for chain in chains
-    )
-
-
-SHARING_CLAIMS: ClaimSet[Sequence[Shared]] = ClaimSet(
-    (Claim(FLAT, QUERIES, _growing_bytes),), {QUERIES: _other_queries}
-)
-
-
-def judge_shared(chains: Sequence[Shared]) -> Judgement:
-    """Judge chains with the same streams and other queries; timing may change a few blocks."""
-    return SHARING_CLAIMS.judge(chains)

@@ -121,15 +121,6 @@ def resolve_times(given: Mapping[str, object], known: Collection[str]) -> dict[s
     return found
 
 
-def write_short(duration_us: float) -> str:
-    """Write microseconds with three digits, in the largest unit in which that is at least 1."""
-    units = reversed(UNITS_US.items())
-    name, us = next((each for each in units if abs(duration_us) >= each[1]), ("us", 1))
-    number = duration_us / us
-    digits = 0 if abs(number) >= 100 else 1 if abs(number) >= 10 else 2
-    return f"{number:,.{digits}f}{name}"
-
-
 def write_duration(duration_us: int) -> str:
     """Write microseconds in the largest unit that needs no fraction: ``5s``, ``1500ms``."""
     if duration_us == 0:

@@ -20,7 +20,6 @@ POLICIES = (
     "nag-static",
     "nag-dynamic",
     "dag",
-    "cg",
     "tag-literal",
     "tag",
 )

@@ -30,8 +30,7 @@ from model.vocabulary import Event, Fault, GroupingConfig, Trace
 from sim.grouping.instances import measure_times_us
 from sim.grouping.machine import GroupingMachine
 from sim.grouping.record import GroupingRecord, Passage
-from sim.kernel.link import AnyLink, Tier
-from sim.kernel.plain import plain
+from sim.kernel.link import HERE, AnyLink, Tier
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
@@ -39,7 +38,6 @@ from sim.kernel.station import Station
 from sim.timed_room import PRODUCER, check_all, kills_of, link_of, tuple_work_us
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class GroupingTuning:
     """Settings of a plan that only this room has."""
@@ -328,7 +326,7 @@ class Instance:
         self._tuples, self._busy_us = 0, 0.0  # served since the last measurement, and for how long
         self._bits = 8.0 * plan.cluster.tuple_bytes
         self._way = self._back = None
-        tier = plan.way(plan.log_place, worker.place)
+        tier = plan.way(HERE, worker.place)
         if tier is not None:
             self._way = self._link(seeds, f"log>{name}", tier, self._enter)
             self._back = self._link(seeds, f"{name}>log", tier, self._free)

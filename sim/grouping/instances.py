@@ -10,7 +10,7 @@ from model.vocabulary.grouping import TIME_US_MAX
 from model.vocabulary.settings import require
 from sim.kernel.distributions import mean_us
 from sim.kernel.faults import Slow
-from sim.kernel.link import Tier
+from sim.kernel.link import HERE, Tier
 from sim.kernel.plan import Plan
 
 NO_LINK = Tier(0.0, inf)
@@ -24,8 +24,6 @@ def check(plan: Plan) -> None:
     work_us = mean_us(plan.cluster.service)
     require(0 < work_us < inf, "mean of Cluster.service", work_us, "finite and above 0")
     for worker in plan.cluster.workers:
-        # With two servers, the time of a tuple at the instance is undefined.
-        require(worker.servers == 1, "servers of a worker", worker.servers, "1")
         require(worker.queue_limit != 0, "queue_limit", worker.queue_limit, "above 0")
         good = SPEED_MIN <= worker.speed <= SPEED_MAX
         require(good, "speeds", worker.speed, "from a millionth to a million")
@@ -33,7 +31,7 @@ def check(plan: Plan) -> None:
 
 def tier(plan: Plan, instance: int) -> Tier:
     """Return the way from the log to an instance."""
-    return plan.way(plan.log_place, plan.cluster.worker(instance).place) or NO_LINK
+    return plan.way(HERE, plan.cluster.worker(instance).place) or NO_LINK
 
 
 def tier_numbers(plan: Plan, n: int) -> tuple[int, ...]:

@@ -48,7 +48,6 @@ def backlog_of(plan: Plan, seed: int) -> Plan:
     Faults on the way to the log are left out.
     """
     on_the_way = {f"source-{n}" for n in range(len(plan.sources))}
-    on_the_way |= {f"relay-{n}" for n in range(len(plan.relays))}
     rows = [
         Row(event.event_time_us, plan.epoch_us, event.key, event.value, event.source_id)
         for event in simulate_arrivals(plan, seed).events
@@ -56,7 +55,6 @@ def backlog_of(plan: Plan, seed: int) -> Plan:
     return replace(
         plan,
         sources=(Recording(tuple(rows)),),
-        relays=(),
         disturbances=(),
         faults=tuple([each for each in plan.faults if each[0].split(">")[0] not in on_the_way]),
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.join.load_claims import Moment, Traffic
+from model.join.load_claims import Moment
 from model.vocabulary import Event
 from model.vocabulary.join import STREAMS, Rejected
 from sim.join.cluster import ChainCluster
@@ -204,6 +204,26 @@ def _bandwidth(run: FinishedRun) -> Summary:
     figures["bytes_per_s_bound"] = expected.bytes_per_s(mean_block)
     figures["header_share_bound"] = expected.overhead_bound(mean_block)
     return figures
+
+
+class Traffic(NamedTuple):
+    """The stream that a chain carries, and the sizes of its messages."""
+
+    tuples_per_s: float
+    """Tuples of both streams together."""
+    workers: int
+    tuple_bytes: float
+    header_bytes: float
+    """Bytes of a header; every block has two for a hop: its own and that of its acknowledgement."""
+
+    def bytes_per_s(self, mean_block: float) -> float:
+        """Return the bytes/s with blocks of this mean size."""
+        hops_per_s = self.tuples_per_s * (self.workers - 1)
+        return hops_per_s * self.tuple_bytes + hops_per_s * (2 * self.header_bytes / mean_block)
+
+    def overhead_bound(self, mean_block: float) -> float:
+        """Return the share by which headers exceed the least, at most."""
+        return 2 * self.header_bytes / (mean_block * self.tuple_bytes)
 
 
 def traffic_of(run: FinishedRun) -> Traffic:

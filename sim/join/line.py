@@ -22,11 +22,10 @@ import simpy
 
 from model.vocabulary import Event
 from model.vocabulary.join import R
-from model.vocabulary.settings import require
 from sim.join.machine import NOTHING, ChainMachine, FoundPairs, Service
 from sim.join.tuning import Costs
 from sim.kernel.distributions import iterate_samples
-from sim.kernel.link import Link, Place
+from sim.kernel.link import HERE, Link, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.station import Station
@@ -102,15 +101,13 @@ class Line:
         self.workers = workers
         places = [plan.cluster.worker(number).place for number in range(workers)]
         for number in range(workers):
-            self._connect(LOG, plan.log_place, number, places)
+            self._connect(LOG, HERE, number, places)
         for left in range(workers - 1):
             for one, other in ((left, left + 1), (left + 1, left)):
                 self._connect(f"worker-{one}", places[one], other, places)
 
     def _station(self, number: int) -> Station[ChainTask]:
         worker = self._plan.cluster.worker(number)
-        # Two servers would let a message overtake the one before it.
-        require(worker.servers == 1, "servers of a worker", worker.servers, "1")
         stream = f"worker-{number}/service"
         self._tuple_us.append(tuple_work_us(self._plan, self._seeds, stream))
         factors = self._seeds.stream(f"worker-{number}/work")

@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from model.join.load_claims import Moment, Rule, Traffic
+from model.join.load_claims import Moment, Rule
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import STREAMS, Decision, Match, Rejected
 from sim.join.cluster import ChainCluster
-from sim.join.figures import FinishedRun, series_of, summary_of, traffic_of
+from sim.join.figures import FinishedRun, series_of, summary_of
 from sim.join.live_chain import LiveChain
 from sim.join.load import Concluded
 from sim.join.machine import MachineOf
@@ -35,8 +35,6 @@ class ChainRun(TimedRun):
     """Samples of the load, for the claims of ``model.join.load_claims``."""
     rule: Rule
     """Rule by which the load was controlled."""
-    traffic: Traffic
-    """Traffic of the chain, for the formula of docs/join.md, section 8."""
     lag_us: float
     """Time from the last arrival until the chain was done with all of them."""
     concluded: tuple[Concluded, ...]
@@ -71,7 +69,6 @@ def simulate(
         {**head, **summary_of(finished)},
         tuple([sample.moment for sample in cluster.load.samples]),
         tuning.control.rule,
-        traffic_of(finished),
         finished.lag_us,
         tuple(cluster.load.concluded),
     )

@@ -25,14 +25,10 @@ from model.vocabulary.join_load import (
 )
 from model.vocabulary.settings import Setting, Settings, require
 from sim.kernel.distributions import Constant, Distribution, Lognormal
-from sim.kernel.plain import plain
 
 LIMITS = Limits()
-plain(Limits)
-plain(LoadRules)
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Costs(Settings):
     """Work at speed 1 beside that of the tuples (``Cluster.service``); bytes of a header.
@@ -62,7 +58,6 @@ class Costs(Settings):
         return Lognormal(exp(-sigma * sigma / 2), sigma) if sigma else Constant(1.0)
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Control(Settings):
     """Rules by which the mean utilisation sets block size, shedding and number of workers."""
@@ -117,7 +112,6 @@ UNCONTROLLED = Control()
 ORDINARY = Costs()
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class ChainTuning(Settings):
     """Costs, intake and control of a chain; ``ValueError`` with one sentence for a bad value."""

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from model.vocabulary.settings import require
 from sim.kernel.distributions import Distribution, FloatArray, draw_us
-from sim.kernel.plain import plain
 from sim.kernel.seeds import Seeds
 
 IntArray: TypeAlias = NDArray[np.int64]
 
 
-@plain
 class Burst(NamedTuple):
     """A period in which a ``share`` of the tuples takes ``extra`` longer."""
 
@@ -34,7 +32,6 @@ class Burst(NamedTuple):
     kind: Literal["burst"] = "burst"
 
 
-@plain
 class Regime(NamedTuple):
     """A new ordinary delay, from ``start_us`` on."""
 
@@ -44,7 +41,6 @@ class Regime(NamedTuple):
     kind: Literal["regime"] = "regime"
 
 
-@plain
 class Gap(NamedTuple):
     """A period in which no tuples are created."""
 
@@ -54,26 +50,16 @@ class Gap(NamedTuple):
     kind: Literal["gap"] = "gap"
 
 
-@plain
-class Straggler(NamedTuple):
-    """A slow source: its delays are ``factor`` times as long, plus ``extra_us``."""
-
-    source: int
-    factor: float = 1.0
-    extra_us: int = 0
-    kind: Literal["straggler"] = "straggler"
-
-
-Disturbance: TypeAlias = Burst | Regime | Gap | Straggler
+Disturbance: TypeAlias = Burst | Regime | Gap
 
 
 def check_disturbance(disturbance: Disturbance, sources: int) -> None:
     """Raise ``ValueError`` with one sentence that names an impossible value."""
     for name, value in disturbance._asdict().items():
         label = f"{disturbance.kind}.{name}"
-        if name in ("start_us", "extra_us"):
+        if name == "start_us":
             require(value >= 0, label, value, "at least 0")
-        elif name in ("length_us", "factor") or (name == "every_us" and value is not None):
+        elif name == "length_us" or (name == "every_us" and value is not None):
             require(value > 0, label, value, "above 0")
         elif name == "share":
             require(0 <= value <= 1, label, value, "between 0 and 1")
@@ -126,11 +112,10 @@ def disturb(
 ) -> FloatArray:
     """Return the delay (us) of each tuple of a source, given its ordinary delay and event time.
 
-    Regimes replace the ordinary delay, stragglers stretch it, bursts add to it. Each disturbance
-    draws from its own stream, for every tuple: a change of one changes no draw of another.
+    Regimes replace the ordinary delay, bursts add to it. Each disturbance draws from its own
+    stream, for every tuple: a change of one changes no draw of another.
     """
     bursts: list[FloatArray] = []
-    factor, extra_us = 1.0, 0
     for number, disturbance in enumerate(disturbances):
         if disturbance.source not in (None, source):
             continue
@@ -144,12 +129,9 @@ def disturb(
                 if share < 1:
                     hit &= seeds.stream(f"{name}/share").random(len(times_us)) < share
                 bursts.append(np.where(hit, draw_us(extra, seeds, name, len(times_us)), 0.0))
-            case Straggler():
-                factor *= disturbance.factor
-                extra_us += disturbance.extra_us
             case Gap():
                 pass
-    return sum(bursts, delays * factor + extra_us)
+    return sum(bursts, delays)
 
 
 def _within(

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.vocabulary.settings import require
-from sim.kernel.plain import plain
 from sim.kernel.seeds import Seeds
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -24,7 +23,6 @@ _BLOCK = 256
 """Number of samples that :func:`iterate_samples` draws at a time."""
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Constant:
     """A constant time."""
@@ -35,7 +33,6 @@ class Constant:
         require(0 <= self.us < inf, "Constant.us", self.us, "finite and at least 0")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Uniform:
     """A uniform distribution from ``low_us`` to ``high_us``."""
@@ -49,7 +46,6 @@ class Uniform:
         require(good, "Uniform.high_us", self.high_us, "finite and at least low_us")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Exponential:
     """A memoryless distribution with mean ``mean_us``."""
@@ -60,7 +56,6 @@ class Exponential:
         require(0 < self.mean_us < inf, "Exponential.mean_us", self.mean_us, "finite and above 0")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Pareto:
     """A Pareto distribution: P(X > x) = (minimum/x)^shape; no mean if ``shape`` <= 1."""
@@ -74,7 +69,6 @@ class Pareto:
         require(0 < self.shape < inf, "Pareto.shape", self.shape, "finite and above 0")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Lognormal:
     """A lognormal distribution: ``median_us`` * exp(``sigma`` * standard normal)."""
@@ -88,7 +82,6 @@ class Lognormal:
         require(0 <= self.sigma < inf, "Lognormal.sigma", self.sigma, "finite and at least 0")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """A mixture: ``rare`` with probability ``share``, else ``usual`` (by default no delay)."""
@@ -101,7 +94,6 @@ class Mixture:
         require(0 <= self.share <= 1, "Mixture.share", self.share, "between 0 and 1")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Sum:
     """The sum of independent parts."""

@@ -4,8 +4,8 @@ A schedule is a tuple of small NamedTuples. A test shrinks it by removing elemen
 numbers; its ``repr`` is Python that builds it again. Times are microseconds since the start of the
 run. ``kind`` makes faults of different kinds unequal, even if all their numbers are equal.
 
-Targets are named ``source-0``, ``source-1``, ..., ``relay-0``, ... and, for workers of the cluster,
-``worker-0``, ...; a link is named by its ends, for example ``source-0>log``, ``log>worker-1`` or
+Targets are named ``source-0``, ``source-1``, ... and, for workers of the cluster, ``worker-0``,
+...; a link is named by its ends, for example ``source-0>log``, ``log>worker-1`` or
 ``worker-0>worker-1``.
 """
 
@@ -18,12 +18,10 @@ import simpy
 from model.vocabulary.settings import TOO_LONG_US, nearest, require
 from model.vocabulary.trace import fields_of
 from sim.kernel.link import AnyLink
-from sim.kernel.plain import plain
 
 TargetT = TypeVar("TargetT")
 
 
-@plain
 class Pause(NamedTuple):
     """A pause: a worker does nothing from ``at_us`` for ``for_us``, and loses nothing."""
 
@@ -33,7 +31,6 @@ class Pause(NamedTuple):
     kind: Literal["pause"] = "pause"
 
 
-@plain
 class Slow(NamedTuple):
     """A slowdown: a worker is ``factor`` times slower from ``at_us`` for ``for_us``."""
 
@@ -44,12 +41,10 @@ class Slow(NamedTuple):
     kind: Literal["slow"] = "slow"
 
 
-@plain
 class Fail(NamedTuple):
     """A failure: a worker fails at ``at_us`` and recovers ``for_us`` later.
 
-    A relay loses the items inside, and those sent to it meanwhile. A worker of the cluster restarts
-    from its last checkpoint; docs/simulation.md defines checkpoints for each room.
+    It restarts from its last checkpoint; docs/simulation.md defines checkpoints for each room.
     """
 
     worker: str
@@ -58,7 +53,6 @@ class Fail(NamedTuple):
     kind: Literal["fail"] = "fail"
 
 
-@plain
 class Congest(NamedTuple):
     """A congestion: a link has a share of its bandwidth, or none, from ``at_us`` for ``for_us``."""
 
@@ -69,7 +63,6 @@ class Congest(NamedTuple):
     kind: Literal["congest"] = "congest"
 
 
-@plain
 class Lose(NamedTuple):
     """A loss: message number ``nth`` of a link, counted from 0, is lost once."""
 
@@ -78,7 +71,6 @@ class Lose(NamedTuple):
     kind: Literal["lose"] = "lose"
 
 
-@plain
 class Replay(NamedTuple):
     """A replay: message number ``nth`` of a link arrives once more, ``after_us`` later."""
 
@@ -88,7 +80,6 @@ class Replay(NamedTuple):
     kind: Literal["replay"] = "replay"
 
 
-@plain
 class Duplicate(NamedTuple):
     """A duplicate: a source sends tuple number ``nth`` once more, ``after_us`` later."""
 

@@ -22,13 +22,11 @@ import simpy
 
 from model.vocabulary.settings import require
 from sim.kernel.distributions import Constant, Distribution, Uniform, iterate_samples
-from sim.kernel.plain import plain
 
 T = TypeVar("T")
 _NO_COPIES: Sequence[float] = ()
 
 
-@plain
 class Place(NamedTuple):
     """A location: the number of a rack, of a node within it, and of a process within the node."""
 
@@ -38,9 +36,9 @@ class Place(NamedTuple):
 
 
 HERE = Place()
+"""Location of the log."""
 
 
-@plain
 class Tier(NamedTuple):
     """The distance between two places. A bandwidth of 1 Mb/s is one bit per microsecond."""
 
@@ -48,7 +46,6 @@ class Tier(NamedTuple):
     bandwidth_mbps: float
 
 
-@plain
 class Tiers(NamedTuple):
     """The tier table: latency and bandwidth within and between processes, nodes and racks."""
 
@@ -76,7 +73,6 @@ def check_tier(tier: Tier) -> None:
 ONE_MILLISECOND = Constant(1_000.0)
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Noise:
     """Random loss and replay of messages on a link; a lost message still occupies the link."""

@@ -2,9 +2,9 @@
 
 Every tuple of a :class:`~sim.kernel.plan.Plan` goes
 
-    source (event time) -> delay -> [link ->] [relay -> link ->] log (arrival)
+    source (event time) -> delay -> [link ->] log (arrival)
 
-where the tier of each link follows from the places at its ends. The log is durable and ordered,
+where the tier of the link follows from the places at its ends. The log is durable and ordered,
 like a topic of a message broker. Its order is the arrival order of the workload that model,
 simulation and Spark pipeline share, and the cluster reads from it.
 """
@@ -13,22 +13,19 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import simpy
 
 from model.vocabulary import Event
 from sim.kernel.disorder import check_within, is_within
-from sim.kernel.distributions import Constant, iterate_samples
 from sim.kernel.faults import inject
-from sim.kernel.link import Link, Tier
-from sim.kernel.plan import Plan, Worker
+from sim.kernel.link import HERE, Link, Tier
+from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import IDS_PER_SOURCE, AnySource, Feeder, Send, Sent, Tuple, departures_of
-from sim.kernel.station import Offer, Station, connect
 
 ONE_STREAM = ("",)
-_Offer: TypeAlias = Callable[[Tuple, Callable[[], object]], Offer]
 
 
 class Arrivals(NamedTuple):
@@ -49,7 +46,7 @@ class Arrivals(NamedTuple):
 
 
 class Log:
-    """The sources of a plan, their links and relays to the log, and the events in it.
+    """The sources of a plan, their links to the log, and the events in it.
 
     ``admits(tuple)`` returns whether a tuple is let in or shed; ``arrive(event)`` is called with
     each arrival, and ``ended()`` when nothing more can arrive. Sources belong to ``streams`` in
@@ -70,7 +67,6 @@ class Log:
         self.plan = plan
         self.events: list[Event] = []
         self.links: dict[str, Link[Tuple]] = {}
-        self.stations: dict[str, Station[Tuple]] = {}
         self._env, self._seeds = env, seeds
         self._admits, self._arrive, self._ended = admits, arrive, ended
         self.shed = 0
@@ -80,9 +76,8 @@ class Log:
         self.created = sum(each.created for each in sent)
         self.duplicated = sum(each.duplicated for each in sent)
         self._on_the_way = self.created + self.duplicated
-        offers = [self._relay(n, relay) for n, relay in enumerate(plan.relays)]
         self._feeders = [
-            Feeder(env, each.departures, source.bits, self._way(number, source, offers))
+            Feeder(env, each.departures, source.bits, self._way(number, source))
             for number, (source, each) in enumerate(zip(plan.sources, sent, strict=True))
         ]
 
@@ -97,72 +92,34 @@ class Log:
         """Return the number of tuples by their fate.
 
         ``created`` (gaps left out), ``duplicated`` by sources, ``replayed``, ``retried`` and
-        ``lost`` on links, ``dropped`` (queue full) and ``failed`` in relays, ``blocked`` at their
-        doors, ``shed`` at the log, ``arrived``.
+        ``lost`` on links, ``shed`` at the log, ``arrived``.
         """
-        stations, links = self.stations.values(), self.links.values()
+        links = self.links.values()
         counts = {
             "created": self.created,
             "duplicated": self.duplicated,
             "replayed": sum(link.replayed for link in links),
             "retried": sum(link.retried for link in links),
             "lost": sum(link.lost for link in links),
-            "dropped": sum(station.dropped for station in stations),
-            "failed": sum(station.lost for station in stations),
-            "blocked": sum(station.blocked for station in stations),
             "shed": self.shed,
             "arrived": len(self.events),
         }
         came = counts["created"] + counts["duplicated"] + counts["replayed"]
-        went = sum(counts[name] for name in ("lost", "dropped", "failed", "shed", "arrived"))
+        went = sum(counts[name] for name in ("lost", "shed", "arrived"))
         assert came == went + self._on_the_way, counts
         return counts
 
     # ------------------------------------------------------------------------------------ the ways
 
-    def _way(self, number: int, source: AnySource, offers: Sequence[_Offer]) -> Send:
+    def _way(self, number: int, source: AnySource) -> Send:
         """Return the function that takes the tuples of a source."""
-        if source.relay is None:
-            tier = self.plan.way(source.place, self.plan.log_place)
-            return self._enter if tier is None else self._over(f"source-{number}>log", tier)
-        offer = offers[source.relay]
-        tier = self.plan.way(source.place, self.plan.relays[source.relay].place)
-        if tier is not None:
-            return self._over(f"source-{number}>relay-{source.relay}", tier, offer)
-        return lambda item, entered: offer(item, entered) is Offer.BLOCKED
-
-    def _over(self, name: str, tier: Tier, offer: _Offer | None = None) -> Send:
-        """Build a link and return the function that sends tuples over it."""
-        link = self._link(name, tier)
-        if offer is not None:
-            connect(link, offer)
-        return partial(_send_over, link)
-
-    def _relay(self, number: int, worker: Worker) -> _Offer:
-        """Build a relay and return the function that offers it a tuple."""
-        name = f"relay-{number}"
-        tier = self.plan.way(worker.place, self.plan.log_place)
-        onward = None if tier is None else self._link(f"{name}>log", tier)
-
-        def pass_on(item: Tuple, _arrived_us: float, _started_us: float) -> None:
-            if onward is None:
-                self._append(item)
-            else:
-                onward.send(item, item.bits)
-
-        station = Station[Tuple](self._env, worker, pass_on)
-        station.drop_item = self._forget
-        self.stations[name] = station
-        service = self.plan.relay_service
-        rng = None
-        if not isinstance(service, Constant):
-            rng = self._seeds.stream(f"{name}/service")
-        # Drawn even for a tuple that is lost, so that losses move no other tuple's work.
-        work_us = iterate_samples(service, rng)
-        return lambda item, entered: station.offer(item, next(work_us), entered)
+        tier = self.plan.way(source.place, HERE)
+        if tier is None:
+            return self._append
+        return partial(_send_over, self._link(f"source-{number}>log", tier))
 
     def _link(self, name: str, tier: Tier) -> Link[Tuple]:
-        """Build a link to the log, until it is connected elsewhere."""
+        """Build a link to the log."""
         noise = self.plan.noise
         rng = self._seeds.stream(f"{name}/link") if noise.is_random else None
         link = Link(self._env, tier, self._append, noise, rng)
@@ -172,26 +129,18 @@ class Log:
         return link
 
     def check(self) -> None:
-        """Assert conservation and Little's law at every relay, and conservation on every link."""
-        for station in self.stations.values():
-            station.check()
+        """Assert conservation on every link, and of all tuples."""
         for link in self.links.values():
             link.check()
         self.counts()
 
     def close(self) -> None:
-        """Drop all callbacks after the run; see :meth:`Station.close`."""
+        """Drop all callbacks after the run; see :meth:`sim.kernel.station.Station.close`."""
         self._feeders.clear()
-        for station in self.stations.values():
-            station.close()
         for link in self.links.values():
             link.close()
 
     # -------------------------------------------------------------------------------- arrivals
-
-    def _enter(self, item: Tuple, _: Callable[[], object]) -> bool:
-        self._append(item)
-        return False
 
     def _append(self, item: Tuple) -> None:
         if not self._admits(item):
@@ -245,17 +194,15 @@ def drop_later_disturbances(plan: Plan, seed: int) -> Plan:
     return replace(plan, disturbances=tuple(kept))
 
 
-def _send_over(link: Link[Tuple], item: Tuple, _: Callable[[], object]) -> bool:
+def _send_over(link: Link[Tuple], item: Tuple) -> None:
     link.send(item, item.bits)
-    return False
 
 
 def simulate_arrivals(plan: Plan, seed: int, streams: Sequence[str] = ONE_STREAM) -> Arrivals:
     """Run a plan up to its log, without a cluster; faults of cluster parts are ignored."""
     env = simpy.Environment()
     log = Log(env, plan, Seeds(seed), lambda _: True, _ignore, _ignore, streams)
-    parts = {*log.stations, *log.links}
-    inject(env, [each for each in plan.faults if each[0] in parts], log.stations, log.links)
+    inject(env, [each for each in plan.faults if each[0] in log.links], {}, log.links)
     log.start()
     env.run()
     log.check()

@@ -1,7 +1,7 @@
 """A plan: sources, network, cluster, trigger, disturbances and faults of one run, as data.
 
 Plans are small, are compared and printed by value, and are checked when they are built. So a test
-can draw and shrink them, and a file can hold them (:mod:`sim.kernel.plain`).
+can draw them, and the text of one is Python that builds it again.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,7 @@ from model.vocabulary.settings import require
 from sim.kernel.disorder import Disturbance, check_disturbance
 from sim.kernel.distributions import Constant, Distribution
 from sim.kernel.faults import Duplicate, Schedule, check_fault
-from sim.kernel.link import HERE, QUIET, RELIABLE, Noise, Place, Tier, Tiers, check_tier
-from sim.kernel.plain import plain
+from sim.kernel.link import QUIET, RELIABLE, Noise, Place, Tier, Tiers, check_tier
 from sim.kernel.source import EXACT, AnySource, Recording, Row
 from sim.kernel.trigger import EVERY_SECOND, At, When
 
@@ -26,25 +25,22 @@ TEN_MICROSECONDS = Constant(10.0)
 TuningT = TypeVar("TuningT")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Worker:
     """A worker as data: its speed, its place, and what it does with a full queue."""
 
     speed: float = 1.0
-    """Work done per microsecond and server; 0.1 is a worker ten times slower."""
-    servers: int = 1
+    """Work done per microsecond; 0.1 is a worker ten times slower."""
     queue_limit: int | None = None
     """Items that may wait, not counting those in service; ``None``: any number."""
     when_full: Literal["block", "drop"] = "block"
     """``block``: an item waits at the door and its sender has to stop (backpressure);
-    ``drop``: the item is thrown away."""
+    ``drop``: the log sheds it, where it is not let in."""
     place: Place | None = None
     """Location of the worker; ``None``: at its sender, without a link in between."""
 
     def __post_init__(self) -> None:
         require(0 < self.speed < inf, "Worker.speed", self.speed, "finite and above 0")
-        require(self.servers >= 1, "Worker.servers", self.servers, "at least 1")
         good = self.when_full in ("block", "drop")
         require(good, "Worker.when_full", self.when_full, "'block' or 'drop'")
         if self.queue_limit is not None:
@@ -54,7 +50,6 @@ class Worker:
 ORDINARY = Worker()
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """The cluster of a query: its workers, and the links between the log and them."""
@@ -82,7 +77,6 @@ class Cluster:
 ONE_WORKER = Cluster()
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that determines a timed run, except for the query and the seed.
@@ -91,10 +85,6 @@ class Plan:
     """
 
     sources: tuple[AnySource, ...]
-    relays: tuple[Worker, ...] = ()
-    """Workers that pass on tuples between sources and log."""
-    relay_service: Distribution = TEN_MICROSECONDS
-    """Work of a tuple at a relay, at speed 1."""
     cluster: Cluster = ONE_WORKER
     tuning: object = None
     """Settings of the cluster that only one room has; ``None``: the defaults of the room."""
@@ -104,8 +94,6 @@ class Plan:
     noise: Noise = QUIET
     """Random loss and replay on every link on the way to the log."""
     tiers: Tiers = TIER_TABLE
-    log_place: Place = HERE
-    """Location of the log."""
     trigger: When = EVERY_SECOND
     flush: bool = True
     """Whether the stream is flushed behind its last batch."""
@@ -115,11 +103,6 @@ class Plan:
 
     def __post_init__(self) -> None:
         require(abs(self.epoch_us) <= EXACT, "Plan.epoch_us", self.epoch_us, f"within +-{EXACT}")
-        for number, source in enumerate(self.sources):
-            if source.relay is not None:
-                good = 0 <= source.relay < len(self.relays)
-                label = f"relay of source {number}"
-                require(good, label, source.relay, f"one of the {len(self.relays)} relays")
         for disturbance in self.disturbances:
             check_disturbance(disturbance, len(self.sources))
         for tier in self.tiers:

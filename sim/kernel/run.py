@@ -137,8 +137,7 @@ def run(
         trigger = Trigger(env, plan.trigger, end_batch, room.flush if plan.flush else _nothing)
         log = Log(env, plan, seeds, room.admits, arrive, trigger.arrivals_ended, streams)
         # Faults are scheduled before the first tuple, so that they come first at their instant.
-        workers, links = {**log.stations, **room.workers}, {**log.links, **room.links}
-        inject(env, plan.faults, workers, links)
+        inject(env, plan.faults, room.workers, {**log.links, **room.links})
         log.start()
         env.run()
         log.check()

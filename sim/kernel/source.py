@@ -14,7 +14,6 @@ from sim.kernel.disorder import Disturbance, IntArray, disturb, present
 from sim.kernel.distributions import AnyArray, Constant, Distribution, FloatArray, draw_us
 from sim.kernel.faults import Duplicate, Fault
 from sim.kernel.link import Place
-from sim.kernel.plain import plain
 from sim.kernel.seeds import Seeds
 
 IDS_PER_SOURCE = 1_000_000_000
@@ -25,7 +24,6 @@ ONE_SECOND = Constant(1_000_000)
 NO_DELAY = Constant(0)
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source of tuples with integer values."""
@@ -54,8 +52,6 @@ class Source:
     """Size of a tuple on a link."""
     place: Place | None = None
     """Location of the source; ``None``: at its receiver, without a link in between."""
-    relay: int | None = None
-    """Number of the relay that passes its tuples on; ``None``: they go straight to the log."""
 
     def __post_init__(self) -> None:
         good = 0 <= self.events < IDS_PER_SOURCE
@@ -75,7 +71,6 @@ class Source:
         require(self.bits >= 0, "Source.bits", self.bits, "at least 0")
 
 
-@plain
 class Row(NamedTuple):
     """One tuple of a recorded trace; times in microseconds since the epoch."""
 
@@ -91,7 +86,6 @@ class Row(NamedTuple):
     """Values of the further columns of its stream."""
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Recording:
     """A source that replays a recorded trace: each tuple is sent when it was recorded to arrive."""
@@ -99,7 +93,6 @@ class Recording:
     rows: tuple[Row, ...]
     bits: int = 800
     place: Place | None = None
-    relay: int | None = None
 
     def __post_init__(self) -> None:
         good = len(self.rows) < IDS_PER_SOURCE
@@ -278,12 +271,12 @@ class Tuple(NamedTuple):
     bits: int
 
 
-Send: TypeAlias = Callable[[Tuple, Callable[[], object]], bool]
-"""A function that takes a tuple and returns whether it is blocked; then it calls back on entry."""
+Send: TypeAlias = Callable[[Tuple], object]
+"""A function that takes a tuple."""
 
 
 class Feeder:
-    """Sends the tuples of a source at their times, or later while the receiver blocks."""
+    """Sends the tuples of a source at their times."""
 
     def __init__(
         self, env: simpy.Environment, departures: Departures, bits: int, send: Send
@@ -300,11 +293,11 @@ class Feeder:
         departure = next(self._left, None)
         if departure is not None:
             leave_us, self._tuple = departure
-            # A source that was blocked sends late.
+            # The clock adds up floats, and may be a little past the time.
             delay_us = leave_us - self._env.now
             wake = simpy.Timeout(self._env, delay_us if delay_us > 0.0 else 0.0)
             wake.callbacks.append(self._leave)
 
     def _leave(self, _: simpy.Event) -> None:
-        if not self._send(self._tuple, self.wait):
-            self.wait()
+        self._send(self._tuple)
+        self.wait()

@@ -1,16 +1,17 @@
-"""Stations: the servers and the queue of a worker that slows down, pauses, fails and recovers.
+"""Stations: the queue of a worker that slows down, pauses, fails and recovers.
 
 Rules of this file:
 
 * Times are float microseconds of kernel time; *work* is service time at speed 1.
-* Items are served in the order of their arrival, by any of the worker's servers.
+* Items are served one at a time, in the order of their arrival.
 * Each item costs one callback on one Timeout, no process.
-* Every offered item is counted as served, dropped, lost, at the door or inside.
+* Every offered item is counted as served, lost, at the door or inside.
+* Nothing is dropped here: a worker that drops does so before the log lets an item in
+  (:func:`sim.timed_room.has_room`), and its own queue has no limit.
 """
 
 from collections import deque
 from collections.abc import Callable
-from enum import Enum
 from math import inf, isclose, prod
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -22,16 +23,6 @@ from sim.kernel.plan import Worker
 from sim.kernel.recorder import Level
 
 T = TypeVar("T")
-
-
-class Offer(Enum):
-    """The fate of an item that was offered to a station."""
-
-    ENTERED = "entered"
-    BLOCKED = "blocked"
-    """The item waits at the door; the sender should stop offering until the item has entered."""
-    DROPPED = "dropped"
-    """The item is thrown away: the queue is full, or the worker has failed without a restart."""
 
 
 class _Job(Generic[T]):
@@ -68,6 +59,7 @@ class Station(Generic[T]):
     __slots__ = (
         "_done",
         "_door",
+        "_end",
         "_env",
         "_failures",
         "_kept",
@@ -82,10 +74,7 @@ class Station(Generic[T]):
         "_stay_us",
         "_work",
         "blocked",
-        "blocked_us",
         "busy",
-        "drop_item",
-        "dropped",
         "inside",
         "lost",
         "offered",
@@ -103,28 +92,19 @@ class Station(Generic[T]):
         restart: Callable[[], object] | None = None,
         more: Callable[[T], float | None] | None = None,
     ) -> None:
-        if restart is not None:
-            # With several servers, an item served after a checkpoint may have arrived before it.
-            require(worker.servers == 1, "Worker.servers", worker.servers, "1 where it restarts")
         self.worker = worker
         self.offered = 0
         self.served = 0
-        self.dropped = 0
-        """Items thrown away because the queue was full."""
         self.lost = 0
         """Items inside or at the door when the worker failed, or offered while it was down."""
         self.repeated = 0
         """Items that were served again after a failure, each as often as that happened."""
         self.blocked = 0
         """Items that had to wait at the door."""
-        self.blocked_us = 0.0
-        """Total waiting time at the door of the items that entered."""
         self.inside = Level()
         """Number of items in queue and service, over time."""
         self.busy = Level()
-        """Number of servers at work, over time."""
-        self.drop_item: Callable[[T], object] = _ignore
-        """Called with each item that is dropped or lost."""
+        """1 while the worker works, else 0, over time."""
         self._env = env
         self._done = done
         self._work = work
@@ -133,8 +113,9 @@ class Station(Generic[T]):
         self._speed = worker.speed
         self._queue: deque[_Job[T]] = deque()
         self._door: deque[tuple[_Job[T], Callable[[], object] | None]] = deque()
-        self._serving: dict[simpy.Event, _Job[T]] = {}
-        self._resting: list[_Job[T]] = []
+        self._serving: _Job[T] | None = None
+        self._end: simpy.Event | None = None  # of the service
+        self._resting: _Job[T] | None = None  # its service was interrupted
         self._kept: deque[_Job[T]] = deque()  # since the last checkpoint, where it restarts
         self._slowdowns: list[float] = []
         self._pauses = 0
@@ -151,41 +132,25 @@ class Station(Generic[T]):
         """Number of items in the queue."""
         return len(self._queue)
 
-    def utilisation(self) -> float:
-        """Return the share of the servers' time so far in which they worked; 0 at the start."""
-        return self.busy.mean(self._env.now) / self.worker.servers
-
     def offer(
-        self,
-        item: T,
-        work_us: float = 0.0,
-        entered: Callable[[], object] | None = None,
-        *,
-        must: bool = False,
-    ) -> Offer:
-        """Offer the worker an item and its work (us).
+        self, item: T, work_us: float = 0.0, entered: Callable[[], object] | None = None
+    ) -> bool:
+        """Offer the worker an item and its work (us); return whether it waits at the door.
 
-        After ``BLOCKED``, ``entered()`` is called once: when the item enters, or is lost. An item
-        that ``must`` enter, such as the mark at the end of a batch, is never dropped.
+        Then the sender should stop offering until ``entered()`` is called.
         """
         now = self._env.now
         self.offered += 1
         if self._failures and self._restart is None:
             self.lost += 1
-            self.drop_item(item)
-            return Offer.DROPPED
+            return False
         # No item overtakes those at the door, even if there is room for a moment.
-        is_dropping = self.worker.when_full == "drop"
-        if not self._door and (self._has_room() or (must and is_dropping)):
+        if not self._door and self._has_room():
             self._enter(_Job(item, now, work_us), now)
-            return Offer.ENTERED
-        if is_dropping:
-            self.dropped += 1
-            self.drop_item(item)
-            return Offer.DROPPED
+            return False
         self.blocked += 1
         self._door.append((_Job(item, now, work_us), entered))
-        return Offer.BLOCKED
+        return True
 
     def checkpoint(self) -> None:
         """Set a checkpoint: items served so far are not served again after a failure."""
@@ -240,8 +205,8 @@ class Station(Generic[T]):
         proof for the queuing formula L = lambda W", Operations Research 9(3), 1961.
         """
         now = self._env.now
-        jobs = [*self._serving.values(), *self._resting, *self._queue]
-        left = self.served + self.dropped + self.lost + self.at_door
+        jobs = self._inside()
+        left = self.served + self.lost + self.at_door
         came = self.offered + self.repeated
         assert came == left + len(jobs), (came, left, len(jobs))
         stay_us = self._stay_us + sum(now - job.arrived_us for job in jobs)
@@ -253,21 +218,26 @@ class Station(Generic[T]):
 
         They refer to this station, and a reference cycle would keep the whole run in memory.
         """
-        self._done = self.drop_item = _ignore
+        self._done = _ignore
         self._work = self._restart = self._more = None
 
-    def _has_idle_server(self) -> bool:
-        return len(self._serving) < self.worker.servers and not self._pauses and not self._failures
+    def _inside(self) -> list[_Job[T]]:
+        """Return the items inside, in the order in which they will leave."""
+        first = [each for each in (self._serving, self._resting) if each is not None]
+        return [*first, *self._queue]
+
+    def _is_idle(self) -> bool:
+        return self._serving is None and not self._pauses and not self._failures
 
     def _has_room(self) -> bool:
-        limit = self.worker.queue_limit
-        return limit is None or len(self._queue) < limit or self._has_idle_server()
+        limit = self.worker.queue_limit if self.worker.when_full == "block" else None
+        return limit is None or len(self._queue) < limit or self._is_idle()
 
     def _enter(self, job: _Job[T], now: float) -> None:
         self.inside.set(self.inside.value + 1, now)
         if self._restart is not None:
             self._kept.append(job)
-        if self._has_idle_server():
+        if self._is_idle():
             self._serve(job, now)
         else:
             self._queue.append(job)
@@ -278,19 +248,19 @@ class Station(Generic[T]):
             if self._work is not None:
                 job.left_us = self._work(job.item)
         job.since_us = now
-        end = simpy.Timeout(self._env, job.left_us / self._speed)
-        end.callbacks.append(self._finish)
-        self._serving[end] = job
-        if self.busy.value != len(self._serving):
-            self.busy.set(len(self._serving), now)
+        self._end = simpy.Timeout(self._env, job.left_us / self._speed)
+        self._end.callbacks.append(self._finish)
+        self._serving = job
+        if not self.busy.value:
+            self.busy.set(1, now)
 
     def _finish(self, end: simpy.Event) -> None:
-        job = self._serving.get(end)
-        if job is None:
+        job = self._serving
+        if job is None or end is not self._end:
             return  # interrupted by a pause, a slowdown or a failure since
         now = self._env.now
         more_us = None if self._more is None else self._more(job.item)
-        del self._serving[end]
+        self._serving = None
         if more_us is not None:
             job.left_us = more_us
             self._serve(job, now)
@@ -303,8 +273,8 @@ class Station(Generic[T]):
             self._serve(self._queue.popleft(), now)
         if self._door:
             self._let_in()
-        if self.busy.value != len(self._serving):
-            self.busy.set(len(self._serving), now)
+        if self._serving is None:
+            self.busy.set(0, now)
         self._done(job.item, job.arrived_us, job.started_us)
 
     def _let_in(self) -> None:
@@ -312,31 +282,28 @@ class Station(Generic[T]):
         now = self._env.now
         while self._door and self._has_room():
             job, entered = self._door.popleft()
-            self.blocked_us += now - job.arrived_us
             job.arrived_us = now
             self._enter(job, now)
             if entered is not None:
                 entered()
 
     def _rest(self) -> None:
-        """Take items in service off the servers, each with its work left."""
-        now = self._env.now
-        for job in self._serving.values():
+        """Interrupt the service of an item, with its work left."""
+        now, job = self._env.now, self._serving
+        if job is not None:
             job.left_us = max(0.0, job.left_us - (now - job.since_us) * self._speed)
-            self._resting.append(job)
-        self._serving.clear()
+            self._resting, self._serving, self._end = job, None, None
         self.busy.set(0, now)
 
     def _go_on(self) -> None:
-        """Serve the interrupted items again, then those in the queue."""
+        """Serve the interrupted item on, or else the first of the queue."""
         if self._pauses or self._failures:
             return
-        now = self._env.now
-        resting, self._resting = self._resting, []
-        for job in resting:
-            self._serve(job, now)
-        while self._queue and self._has_idle_server():
-            self._serve(self._queue.popleft(), now)
+        job, self._resting = self._resting, None
+        if job is None and self._queue and self._is_idle():
+            job = self._queue.popleft()
+        if job is not None:
+            self._serve(job, self._env.now)
         self._let_in()
 
     def _change_speed(self) -> None:
@@ -346,15 +313,13 @@ class Station(Generic[T]):
 
     def _lose_all(self) -> None:
         now = self._env.now
-        gone = [*self._resting, *self._queue]
+        gone = self._inside()
         self._stay_us += sum(now - job.arrived_us for job in gone)
         door, self._door = self._door, deque()
-        self._resting.clear()
+        self._resting = None
         self._queue.clear()
         self.lost += len(gone) + len(door)
         self._set_inside(0, now)
-        for job in (*gone, *(job for job, _ in door)):
-            self.drop_item(job.item)
         for _, entered in door:
             if entered is not None:
                 entered()
@@ -367,7 +332,7 @@ class Station(Generic[T]):
                 self.repeated += 1
                 job.arrived_us = now  # the first stay has been counted
             job.left_us, job.started_us, job.is_done = job.work_us, inf, False
-        self._resting.clear()
+        self._resting = None
         self._queue = deque(self._kept)
         self._set_inside(len(self._queue), now)
 
@@ -384,11 +349,11 @@ AnyStation: TypeAlias = Station[Any]
 """A station, whatever it serves."""
 
 
-def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], Offer]) -> None:
+def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], bool]) -> None:
     """Make ``link`` deliver through ``offer``, and hold it while a message waits at the door."""
 
     def deliver(message: T) -> None:
-        if offer(message, link.release) is Offer.BLOCKED:
+        if offer(message, link.release):
             link.hold()
 
     link.receiver = deliver

@@ -14,10 +14,8 @@ from typing import TypeAlias
 import simpy
 
 from model.vocabulary.settings import require
-from sim.kernel.plain import plain
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class Every:
     """A cut at each multiple of an interval, like Spark's processing-time trigger."""
@@ -28,7 +26,6 @@ class Every:
         require(self.interval_us > 0, "Every.interval_us", self.interval_us, "above 0")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class EveryTuples:
     """A cut after a fixed number of arrivals."""
@@ -39,7 +36,6 @@ class EveryTuples:
         require(self.tuples > 0, "EveryTuples.tuples", self.tuples, "above 0")
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class At:
     """Cuts after given numbers of arrivals, such as those of an existing workload."""

@@ -21,7 +21,7 @@ from model.vocabulary import Event, Fault, Step, Trace, task_of
 from model.vocabulary.script.config import Undefined
 from model.vocabulary.script.placement import Placement, hosted_sensors
 from model.vocabulary.script.plan import ScriptPlan
-from sim.kernel.link import Link, Place
+from sim.kernel.link import HERE, Link, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
@@ -60,7 +60,7 @@ class ScriptCluster:
         for host, sensors in zip(self.hosts, self.placed.sensors, strict=True):
             for sensor in sorted(sensors):
                 self._hosting.setdefault(sensor, []).append(host)
-        self._ways = [self._way("log", plan.log_place, host) for host in self.hosts]
+        self._ways = [self._way("log", HERE, host) for host in self.hosts]
         self._first = {sensor: self._first_of(sensor) for sensor in self._hosting}
         """Numbers of the workers to which the log sends each sensor."""
         self._connect(_read_by(self.placed))

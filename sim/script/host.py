@@ -21,16 +21,14 @@ from model.script.silence import NO_FLOORS
 from model.vocabulary import Event, Step
 from model.vocabulary.script.config import END_US
 from model.vocabulary.settings import Setting, Settings, require
-from sim.kernel.plain import plain
 from sim.kernel.plan import Plan, Worker
 from sim.kernel.recorder import Level
-from sim.kernel.station import Offer, Station
+from sim.kernel.station import Station
 from sim.script.machine import Finding, Message, ScriptMachine
 from sim.script.placements import PLACEMENTS, PLAN
 from sim.timed_room import Checkpoint, has_room
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class ScriptTuning(Settings):
     """Settings of a plan that only this room has."""
@@ -162,7 +160,6 @@ class Host:
         self.number = number
         self.name = f"worker-{number}"
         self.worker: Worker = plan.cluster.worker(number)
-        require(self.worker.servers == 1, "servers of a worker", self.worker.servers, "1")
         self.machine = machine
         self.record = WorkerRecord(plan.epoch_us)
         self.record.gauge(machine.known_us, 0.0)
@@ -202,8 +199,8 @@ class Host:
             self.station, worker.queue_limit, self.expected
         )
 
-    def take_in(self, item: Item, entered: Callable[[], object] | None = None) -> Offer:
-        """Queue an item; a tuple that the log has taken in is not dropped."""
+    def take_in(self, item: Item, entered: Callable[[], object] | None = None) -> bool:
+        """Queue an item; return whether it waits at the door."""
         work_us = 0.0
         if isinstance(item, Arrival):
             self.expected -= 1
@@ -215,17 +212,17 @@ class Host:
             work_us = self._result_us
         else:
             return self._take_in_mark(item, entered)
-        return self.station.offer(item, work_us, entered, must=True)
+        return self.station.offer(item, work_us, entered)
 
-    def _take_in_mark(self, mark: Mark, entered: Callable[[], object] | None) -> Offer:
+    def _take_in_mark(self, mark: Mark, entered: Callable[[], object] | None) -> bool:
         """Queue a mark that has come on every way; send on a mark from the log."""
         if mark.is_from_log:
             for way in self.fed:
                 way(mark._replace(is_from_log=False), 0.0)
         self._marks[mark.batch] += 1
         if self._marks[mark.batch] < self.feeders:
-            return Offer.ENTERED
-        return self.station.offer(mark, 0.0, entered, must=True)
+            return False
+        return self.station.offer(mark, 0.0, entered)
 
     def _work_on(self, item: Item) -> float | None:
         """Ask the machine what follows from an item; return the work of the next result."""

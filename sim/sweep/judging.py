@@ -66,7 +66,7 @@ class MeasuredGrid(NamedTuple):
         if len(values) < len(samples):
             return None
         if len(values) == 1:
-            return Interval(values[0], values[0], values[0], self.confidence)
+            return Interval(values[0], values[0], values[0])
         return mean_interval(values, self.confidence)
 
 
@@ -242,6 +242,6 @@ def _sentence(expectation: Expectation, outcome: Outcome, cells: Sequence[Cell])
     where = f" at {cell.label}" if cell.label else ""
     if cell.interval is None:
         return f"{name}{where} is not known: some run has no value of it"
-    estimate, low, high, _ = cell.interval
+    estimate, low, high = cell.interval
     limits = f" ({low:.4g} to {high:.4g})" if low < high else ""
     return f"{name}{where} is {estimate:.4g}{limits}"

@@ -16,16 +16,6 @@ class Interval(NamedTuple):
     estimate: float
     low: float
     high: float
-    confidence: float
-
-    def contains(self, value: float) -> bool:
-        """Return whether ``value`` lies within the limits, ends included."""
-        return self.low <= value <= self.high
-
-    @property
-    def half_width(self) -> float:
-        """Half the distance between the limits."""
-        return (self.high - self.low) / 2
 
 
 def mean_interval(samples: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -42,4 +32,4 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95) -> Interval:
     centre = float(values.mean())
     quantile = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
     half = quantile * float(values.std(ddof=1)) / sqrt(len(values))
-    return Interval(centre, centre - half, centre + half, confidence)
+    return Interval(centre, centre - half, centre + half)

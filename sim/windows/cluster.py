@@ -29,12 +29,11 @@ from model.vocabulary.settings import require
 from model.vocabulary.windows import Cleared, Correction, Revision, WindowQuery
 from model.windows.pipeline import distinct
 from model.windows.upstream import Insertion, Passed, Upstream
-from sim.kernel.link import Link
-from sim.kernel.plain import plain
+from sim.kernel.link import HERE, Link
 from sim.kernel.plan import ORDINARY, Plan, Worker
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
-from sim.kernel.station import AnyStation, Offer, Station, connect
+from sim.kernel.station import AnyStation, Station, connect
 from sim.timed_room import (
     PRODUCER,
     Checkpoint,
@@ -51,7 +50,6 @@ from sim.windows.record import TaskRecord
 CORRECTOR = "corrector"
 
 
-@plain
 @dataclass(frozen=True, slots=True)
 class WindowTuning:
     """Costs of corrections. Raises ``ValueError`` with one sentence that names a bad value."""
@@ -224,7 +222,7 @@ class WindowCluster(Generic[QueryT]):
         plan = self._plan
         task = WindowTask(self._env, plan, number, machine, self.corrector)
         self.workers[task.name] = task.station
-        tier = plan.way(plan.log_place, task.worker.place)
+        tier = plan.way(HERE, task.worker.place)
         if tier is not None:
             name = f"log>{task.name}"
             link = self.links[name] = link_of(self._env, seeds, plan, name, tier, task.put)
@@ -245,8 +243,6 @@ class WindowTask:
     ) -> None:
         self.name = f"worker-{number}"
         self.worker = plan.cluster.worker(number)
-        # Two servers would let a tuple overtake the one before it.
-        require(self.worker.servers == 1, "servers of a worker", self.worker.servers, "1")
         self.machine = machine
         self.record = TaskRecord()
         self.checkpoint = Checkpoint(plan, self.name, machine, self.record)
@@ -274,7 +270,7 @@ class WindowTask:
 
     def put(self, item: _Item) -> None:
         """Put a tuple or a mark into the queue, even into a full one that drops."""
-        self.station.offer(item, item.work_us, must=True)
+        self.station.offer(item, item.work_us)
 
     def admits(self) -> bool:
         """Return whether the queue takes a tuple that may be shed.
@@ -286,10 +282,10 @@ class WindowTask:
             self.station, worker.queue_limit, self._expected
         )
 
-    def _enter(self, item: _Item, entered: Callable[[], object]) -> Offer:
+    def _enter(self, item: _Item, entered: Callable[[], object]) -> bool:
         if item.event is not None:
             self._expected -= 1
-        return self.station.offer(item, item.work_us, entered, must=True)
+        return self.station.offer(item, item.work_us, entered)
 
     def _serve(self, item: _Item, _arrived_us: float, _started_us: float) -> None:
         now, record, machine = self._env.now, self.record, self.machine

@@ -23,7 +23,7 @@ from spark_impl.grouping.keys import (
 )
 from spark_impl.runtime.arrays import Ints, Unsigned
 
-EVERYWHERE = ("shuffle", "cg", "nag-static", "nag-dynamic")
+EVERYWHERE = ("shuffle", "nag-static", "nag-dynamic")
 """Policies that let every key go to all instances."""
 
 
@@ -88,7 +88,7 @@ def _mapped(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
 
 
 _LIGHT: Mapping[str, Callable[[GroupingConfig, Table, Unsigned], Ints]] = {
-    **dict.fromkeys(("pkg", "w-choices", "tag-literal", "cg"), _pairs),
+    **dict.fromkeys(("pkg", "w-choices", "tag-literal"), _pairs),
     "key": _first,
     "dkg": _mapped,
     "dag": _first,

@@ -30,12 +30,9 @@ from spark_impl.runtime.arrays import Ints
 
 BY_TIME = ("tag", "tag-literal")
 """Policies whose loads are times; those of ``_BY_NUMBER`` are numbers of tuples."""
-_BY_NUMBER = ("key", "shuffle", "pkg", "w-choices", "dkg", "dag", "cg")
+_BY_NUMBER = ("key", "shuffle", "pkg", "w-choices", "dkg", "dag")
 RESET = ("dag", *BY_TIME)
 """Policies whose loads start every window anew."""
-VIRTUAL = 10
-"""Number of virtual workers of an instance, for ``cg``."""
-_TRIES = 64
 _WEIGHTS = {0: 4, 1: 3, 2: 2, 3: 1}
 """Weight of an instance by its tier, for ``nag``."""
 
@@ -45,8 +42,6 @@ class SenderState(NamedTuple):
 
     loads: tuple[int, ...] = ()
     routed: int = 0
-    virtual: tuple[int, ...] = ()
-    """Loads of virtual workers, for ``cg``."""
     sent: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Instances that heavy keys went to in this window, for ``dag``."""
     summary: Summary = EMPTY
@@ -59,8 +54,7 @@ def begin_window(config: GroupingConfig, state: SenderState) -> SenderState:
     loads = (0,) * config.instances
     if state.loads and config.policy not in RESET:
         loads = state.loads
-    virtual = state.virtual or (0,) * (VIRTUAL * config.instances)
-    return SenderState(loads, state.routed, virtual)
+    return SenderState(loads, state.routed)
 
 
 def route(
@@ -192,39 +186,6 @@ def _best(
     return places[scores.index(max(scores))]
 
 
-def _by_virtual_workers(job: Job) -> tuple[Ints, SenderState]:
-    """Route for ``cg``: to the key's first virtual worker that is not too far above the mean."""
-    base = base_hashes(job.keys, job.config.hash_seed)
-    virtual = list(job.state.virtual)
-    number = len(virtual)
-    tries = [hash_modulo(base, n + 1, number).tolist() for n in range(_TRIES)]
-    owners = _owners(job.table, number)
-    total = sum(virtual)
-    found = []
-    for code in job.codes.tolist():
-        limit = 5 * (total + 1)
-        for each in tries:
-            worker = each[code]
-            if 4 * virtual[worker] * number < limit:
-                break
-        else:
-            worker = virtual.index(min(virtual))
-        virtual[worker] += 1
-        total += 1
-        found.append(owners[worker])
-    return np.array(found, np.int64), job.state._replace(virtual=tuple(virtual))
-
-
-def _owners(table: Table, number: int) -> list[int]:
-    """Return the instance of every virtual worker: in blocks, by speed."""
-    quotas = [number * (1 / time) / table.speed for time in table.times]
-    blocks = [int(quota) for quota in quotas]
-    order = sorted(range(len(blocks)), key=lambda place: (blocks[place] - quotas[place], place))
-    for place in order[: number - sum(blocks)]:
-        blocks[place] += 1
-    return [place for place, block in enumerate(blocks) for _ in range(block)]
-
-
 def _bucketed(
     config: GroupingConfig, state: SenderState, keys: pa.DictionaryArray
 ) -> tuple[int, ...]:
@@ -243,5 +204,4 @@ _LEAST_LOADED = (
 _WAYS: Mapping[str, Callable[[Job], tuple[Ints, SenderState]]] = {
     **dict.fromkeys(_LEAST_LOADED, _least),
     "dag": _by_score,
-    "cg": _by_virtual_workers,
 }

@@ -106,7 +106,6 @@ def decode_state(data: bytes) -> SenderState:
     return SenderState(
         loads=tuple(plain["loads"]),
         routed=plain["routed"],
-        virtual=tuple(plain["virtual"]),
         sent=tuple((key, tuple(places)) for key, places in plain["sent"]),
         summary=Summary(pa.array(keys, pa.string()), counts, errors, tuples, floor),
         buckets=tuple(plain["buckets"]),

@@ -3,15 +3,12 @@
 import click
 
 from model.checking.claims import Outcome
-from model.vocabulary import Workload
 from model.vocabulary.settings import JsonObject
-from sim.kernel.run import TimedRun
 from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.diff import limit_options, limits_of
 from straggler.errors import UsageError
-from straggler.judging import plan_counterexamples as plans
-from straggler.judging.counterexamples import JOB, Counterexample, SimulatedCluster, read_record
+from straggler.judging.counterexamples import JOB, Counterexample, read_record
 from straggler.judging.judge import MODEL
 from straggler.judging.levels import Scope
 from straggler.judging.systems import (
@@ -65,27 +62,23 @@ def run(args: Arguments) -> int:
             f"{args.file.name} compares only {gone}, which this version does not record"
         )
     scope = Scope.of(tried, kinds, found.level)
-    workload = _workload(args.file.name, tried, found.given, found.reference)
+    _refuse_impossible(args.file.name, tried, found)
     name = args.system or found.system
     if name != SPARK:
         _refuse_untrusted(args, name)
     is_troubled = name == SPARK and bool(found.trouble)
-    master = args.master or local_master(tried.slots(workload), again=is_troubled)
+    master = args.master or local_master(tried.slots(found.workload), again=is_troubled)
     limits = limits_of(args, name, found.level)
     with render.progress() as progress, open_system(name, master, limits) as system_of:
         progress.add_task(f"running {render.plain(args.file.name)}", total=None)
         system = troubled(found.trouble) if is_troubled else system_of(tried)
         trial = Trial(tried, system, name, scope.step_types, found.reference, level=found.level)
-        if isinstance(found.given, SimulatedCluster):
-            broken = trial.broken_cluster(found.given)
-        else:
-            broken = trial.broken(found.given)
+        broken = trial.broken(found.workload)
     out = render.console()
-    lines = plans.describe(found.given.case) if isinstance(found.given, SimulatedCluster) else []
     if broken:
-        render.print_lines(out, [*lines, *broken, "It still fails."])
+        render.print_lines(out, [*broken, "It still fails."])
         return 1
-    render.print_lines(out, [*lines, f"{args.file.name} does not fail any more."])
+    render.print_lines(out, [f"{args.file.name} does not fail any more."])
     return 0
 
 
@@ -118,19 +111,12 @@ def _refuse_untrusted(args: Arguments, name: str) -> None:
         )
 
 
-def _workload(
-    file: str, tried: Room, given: Workload | SimulatedCluster, reference: str
-) -> Workload:
-    """Return the workload; refuse an edited one that even the reference cannot run."""
+def _refuse_impossible(file: str, tried: Room, found: Counterexample) -> None:
+    """Refuse an edited workload that even the reference cannot run."""
     try:
-        if isinstance(given, SimulatedCluster):
-            plan, seed = given.case
-            run: TimedRun = tried.timed.simulate_plan(plan, given.config, seed)
-            given = run.workload
-        tried.refuse(given)
-        tried.reference()(given)
-        if reference != MODEL:
-            tried.timed.replay(given)
+        tried.refuse(found.workload)
+        tried.reference()(found.workload)
+        if found.reference != MODEL:
+            tried.timed.replay(found.workload)
     except Exception as error:  # no error here comes from the system on trial
         raise UsageError(f"{file} cannot be run: {error}") from error
-    return given

@@ -5,47 +5,35 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from model.vocabulary import Workload, stable_hash
 from model.vocabulary.settings import JsonObject, PlainData
-from sim.kernel.plain import from_plain, to_plain
-from sim.kernel.plan import Plan
 from straggler.errors import UsageError
 from straggler.inputs.protocol import parse_workload
 from straggler.inputs.text_files import read_json, write_output
 from straggler.judging.judge import MODEL, REFERENCES
 from straggler.judging.levels import LEVELS, STEPS
-from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.judging.processes import PREFIX
 
-RECORDED, SIMULATED, JOB = 1, 2, 3
-"""Versions of the file: a workload, the plan of a simulated cluster, or rows for a Spark job."""
+RECORDED, JOB = 1, 3
+"""Versions of the file: a workload, or rows for a Spark job."""
 FOLDER = Path("counterexamples")
 _SLUG_MAX = 40
 
 
-class SimulatedCluster(NamedTuple):
-    """A simulated cluster and its query; SimPy derives the workload."""
-
-    room: str
-    config: JsonObject
-    case: SeededPlan
-
-
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A workload, or a simulated cluster, on which a system broke a promise."""
+    """A workload on which a system broke a promise."""
 
     system: str
     """``spark``, or ``MODULE:FACTORY`` of a foreign system."""
-    given: Workload | SimulatedCluster
+    workload: Workload
     kinds: tuple[str, ...]
     """Kinds of steps that were compared."""
     broken: tuple[str, ...]
     """Differences between expected and observed behaviour, one sentence an element."""
     reference: str = MODEL
-    """Reference of a workload. The reference of a simulated cluster is its simulation."""
+    """``sim``, ``model`` or ``both``."""
     level: str = STEPS
     """``answers`` or ``steps``."""
     trouble: tuple[JsonObject, ...] = ()
@@ -55,7 +43,7 @@ class Counterexample:
     @property
     def room(self) -> str:
         """Name of the room."""
-        return self.given.room
+        return self.workload.room
 
     def store(self, folder: Path) -> Path:
         """Write the counterexample into ``folder``, and return the path.
@@ -65,16 +53,14 @@ class Counterexample:
 
         Raise :class:`UsageError` if it cannot be written.
         """
-        version, data = _to_json(self.given)
-        head = {"counterexample": version, "room": self.room, "system": self.system}
-        if version == RECORDED:
-            head["reference"] = self.reference
+        head = {"counterexample": RECORDED, "room": self.room, "system": self.system}
+        head["reference"] = self.reference
         if self.level != STEPS:
             head["level"] = self.level
         found: dict[str, PlainData] = {"kinds": list(self.kinds), "broken": list(self.broken)}
         if self.trouble:
             found["trouble"] = [dict(each) for each in self.trouble]
-        text = layout({**head, **found, **data}) + "\n"
+        text = layout({**head, **found, "workload": self.workload.to_json()}) + "\n"
         claim = self.broken[0].partition(":")[0] if self.broken else ""
         words = "-".join(filter(None, (slug(self.system), slug(claim))))
         path = folder / f"{self.room}-{words}-{stable_hash(text) & 0xFFFFFFFF:08x}.json"
@@ -89,16 +75,13 @@ class Counterexample:
     @classmethod
     def of(cls, path: Path, record: JsonObject) -> "Counterexample":
         """Return the counterexample that a file holds; raise as :meth:`load`."""
-        version = record["counterexample"]
         try:
-            given = (
-                parse_workload(record["workload"]) if version == RECORDED else _simulated(record)
-            )
+            workload = parse_workload(record["workload"])
             kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
             reference = _one_of(REFERENCES, record, "reference", MODEL)  # old files have neither
             level = _one_of(LEVELS, record, "level", STEPS)
-            trouble = _troubles(record, given.room)
-            return cls(str(record["system"]), given, kinds, broken, reference, level, trouble)
+            trouble = _troubles(record, workload.room)
+            return cls(str(record["system"]), workload, kinds, broken, reference, level, trouble)
         except KeyError as error:
             raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -112,8 +95,8 @@ def read_record(path: Path) -> JsonObject:
     except ValueError as error:
         raise UsageError(f"{path.name} is not a counterexample: {error}") from error
     version = record.get("counterexample") if isinstance(record, dict) else None
-    if not isinstance(record, dict) or version not in (RECORDED, SIMULATED, JOB):
-        known = f"{RECORDED}, {SIMULATED} or {JOB}"
+    if not isinstance(record, dict) or version not in (RECORDED, JOB):
+        known = f"{RECORDED} or {JOB}"
         raise UsageError(f"{path.name} is not a counterexample of version {known}")
     return record
 
@@ -121,31 +104,6 @@ def read_record(path: Path) -> JsonObject:
 def slug(text: str) -> str:
     """Return a text as a short part of a file name."""
     return re.sub(r"[^a-z0-9]+", "-", text.removeprefix(PREFIX).lower()).strip("-")[:_SLUG_MAX]
-
-
-def _to_json(given: Workload | SimulatedCluster) -> tuple[int, dict[str, PlainData]]:
-    if isinstance(given, Workload):
-        return RECORDED, {"workload": given.to_json()}
-    data = {"config": dict(given.config), "seed": given.case.seed}
-    return SIMULATED, {**data, "plan": to_plain(given.case.plan)}
-
-
-def _simulated(record: JsonObject) -> SimulatedCluster:
-    """Read a simulated cluster, which a user may have edited."""
-    plan, seed, config = from_plain(record["plan"]), record["seed"], record["config"]
-    if not isinstance(plan, Plan):
-        msg = f"its plan is {record['plan']!r}, which is no Plan"
-        raise ValueError(msg)
-    if not plan.sources:
-        msg = "its plan has no sources; it must have at least one"
-        raise ValueError(msg)
-    if type(seed) is not int or seed < 0:
-        msg = f"its seed is {seed!r}; it must be an integer, at least 0"
-        raise ValueError(msg)
-    if not isinstance(config, dict):
-        msg = f"its config is {config!r}, which is no object"
-        raise ValueError(msg)
-    return SimulatedCluster(str(record["room"]), config, SeededPlan(plan, seed))
 
 
 def _one_of(known: Collection[str], record: JsonObject, name: str, default: str) -> str:

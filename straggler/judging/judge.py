@@ -21,6 +21,7 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from model.checking import claims
 from model.checking.accounts import EVERY_ROW, Place
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
@@ -29,7 +30,6 @@ from straggler.errors import SystemFailedError, UsageError, counted
 from straggler.judging.levels import ANSWERS, Kinds, Scope
 from straggler.rooms import (
     Case,
-    Evidence,
     Figures,
     JudgedCase,
     ReferenceRun,
@@ -53,7 +53,7 @@ class Judgement:
     room: Room
     case: Case
     agreement: Verdict
-    evidence: Evidence
+    evidence: claims.Judgement
     guard: Verdict
     figures: Figures
     remarks: tuple[Remark, ...]

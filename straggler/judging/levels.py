@@ -12,13 +12,13 @@ from collections.abc import Collection
 from math import isfinite
 from typing import Any, NamedTuple, TypeAlias
 
-from model.checking.claims import Recording
+from model.checking.claims import Judgement, Recording
 from model.vocabulary import Trace, Workload, task_of
 from model.vocabulary.settings import nearest
 from model.vocabulary.trace import Step, field_types, kind_of
 from straggler.errors import UsageError
 from straggler.judging.systems import SPARK
-from straggler.rooms import Evidence, Room
+from straggler.rooms import Room
 
 ANSWERS, STEPS = "answers", "steps"
 LEVELS = (ANSWERS, STEPS)
@@ -91,7 +91,7 @@ class Scope(NamedTuple):
         blanked: Step = word(**blanks)
         return blanked
 
-    def check(self, workload: Workload, observed: Trace) -> Evidence:
+    def check(self, workload: Workload, observed: Trace) -> Judgement:
         """Check the claims on a reduced trace; a claim whose steps are missing is undetermined."""
         silent = {
             word

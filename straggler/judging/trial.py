@@ -10,8 +10,7 @@ from model.vocabulary import Event, System, Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import kind_of
 from straggler.errors import counted
-from straggler.judging import plan_counterexamples as plans
-from straggler.judging.counterexamples import Counterexample, SimulatedCluster
+from straggler.judging.counterexamples import Counterexample
 from straggler.judging.judge import (
     MODEL,
     broken_sentences,
@@ -21,7 +20,6 @@ from straggler.judging.judge import (
     run_system,
 )
 from straggler.judging.levels import STEPS, Scope
-from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.judging.processes import ProcessSystem
 from straggler.judging.systems import SPARK
 from straggler.rooms import Room
@@ -69,58 +67,9 @@ class Trial:
         """Run a workload on system and reference; return sentences on what is broken."""
         return self._beside_reference(self.system, workload, self.step_types)
 
-    def broken_cluster(self, given: SimulatedCluster) -> tuple[str, ...]:
-        """Simulate a cluster, run its workload on the system, and return what is broken."""
-        run = self.room.timed.simulate_plan(given.case.plan, given.config, given.case.seed)
-        observed, failure = run_system(self.room, self.system, run.workload)
-        if failure is not None:
-            return broken_sentences([failure])
-        own = tuple(self.promise(run.workload, observed))
-        step_types = self.room.determined_steps(run.plan, self.step_types)
-        return own + self._judged(run.workload, run.trace, observed, step_types)
-
     def report(self, workload: Workload, folder: Path) -> list[str]:
         """Shrink a workload that broke something, store it, and return its description."""
         small, broken = self._smallest(workload)
-        lines = _describe(small, self.room.settings(small))
-        return self._reported(small, broken, lines, folder)
-
-    def report_cluster(
-        self, given: SimulatedCluster, folder: Path, seen: Sequence[str] = ()
-    ) -> list[str]:
-        """Shrink a simulated cluster that broke something, store it, and return its description.
-
-        ``seen`` lists what was broken. The file repeats it if the cluster alone breaks nothing.
-        """
-
-        def fails_in_process(case: SeededPlan) -> bool:
-            run = self.room.timed.simulate_plan(case.plan, given.config, case.seed)
-            step_types = self.room.determined_steps(case.plan, self._in_process_step_types)
-            if self.promise(run.workload, run.trace):  # The simulation itself breaks it.
-                return True
-            return bool(self._broken(self.room.in_process, run.workload, run.trace, step_types))
-
-        def fails(case: SeededPlan) -> bool:
-            return bool(self.broken_cluster(given._replace(case=case)))
-
-        # Spark takes seconds a run: shrink in process if the failure shows there, then confirm.
-        tried = fails_in_process if self.name == SPARK else fails
-        case = plans.smallest(given.case, tried) if tried(given.case) else given.case
-        small = given._replace(case=case if fails(case) else given.case)
-        settings = self.room.settings(Workload(given.room, (), given.config))
-        config = ", ".join(f"{name}={value}" for name, value in settings.items() if value)
-        lines = [f"It takes this cluster, with {config}:"]
-        lines += [f"  {line}" for line in plans.describe(small.case)]
-        broken = self.broken_cluster(small) or tuple(seen)
-        return self._reported(small, broken, lines, folder)
-
-    def _reported(
-        self,
-        small: Workload | SimulatedCluster,
-        broken: tuple[str, ...],
-        lines: list[str],
-        folder: Path,
-    ) -> list[str]:
         broken = broken or (NOT_AGAIN,)
         kinds = tuple(kind_of(word) for word in self.step_types)
         found = Counterexample(
@@ -129,7 +78,7 @@ class Trial:
         path = found.store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
-            *lines,
+            *_describe(small, self.room.settings(small)),
             f"Stored in {path}; run it again with: straggler replay {path}"
             + ("" if self.name == SPARK else " --trust"),
         ]
@@ -192,22 +141,14 @@ class Trial:
         observed, failure = run_system(self.room, system, workload)
         if failure is not None:
             return broken_sentences([failure])
-        return self._judged(workload, expected, observed, step_types, differs)
-
-    def _judged(
-        self,
-        workload: Workload,
-        expected: Trace,
-        observed: Trace,
-        step_types: tuple[type, ...],
-        differs: str = "",
-    ) -> tuple[str, ...]:
         wanted = self.scope.reduce(expected, workload)
         seen = self.scope.reduce(observed, workload)
         agreement, _ = compare_traces(
             self.room, workload, wanted, seen, step_types, differs, self.scope.unjudged
         )
-        return broken_sentences((*self.scope.check(workload, seen).verdicts, agreement))
+        # The part of Spark that runs in process records too little for other promises.
+        own = tuple(self.promise(workload, observed)) if system is self.system else ()
+        return own + broken_sentences((*self.scope.check(workload, seen).verdicts, agreement))
 
 
 def shrink(

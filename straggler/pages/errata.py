@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from model.checking.claims import Outcome, Verdict
+from model.checking.claims import Judgement, Outcome, Verdict
 from model.vocabulary import System, Trace, Workload
 from straggler.errors import counted
-from straggler.rooms import Evidence, PlantedBug
+from straggler.rooms import PlantedBug
 
 CaseT = TypeVar("CaseT")
-Judge = Callable[[Workload, Trace], Evidence]
+Judge = Callable[[Workload, Trace], Judgement]
 
 
 class Kind(Enum):

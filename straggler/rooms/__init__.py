@@ -19,7 +19,7 @@ from pathlib import Path
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from model.checking.claims import COMPLETE, Recording, Verdict
+from model.checking.claims import COMPLETE, Judgement, Recording, Verdict
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.settings import JsonObject, Settings, nearest
 from model.vocabulary.trace import TraceReader
@@ -97,26 +97,12 @@ class Remark(NamedTuple):
     """The same note as plain data."""
 
 
-class Evidence(Protocol):
-    """Results of the claims of a room on one trace."""
-
-    @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """Verdicts on all claims that the workload puts to the test."""
-        ...
-
-    @property
-    def guards(self) -> Mapping[str, int]:
-        """Number of interesting cases, by name."""
-        ...
-
-
 class Check(Protocol):
     """Function that checks the claims of a room."""
 
     def __call__(
         self, workload: Workload, trace: Trace, /, *, recording: Recording = COMPLETE
-    ) -> Evidence:
+    ) -> Judgement:
         """Check the claims on a trace, as far as what is recorded decides them."""
         ...
 
@@ -148,7 +134,7 @@ class JudgedCase(NamedTuple):
     """Trace of the reference."""
     observed: Trace
     """Trace of the system on trial."""
-    evidence: Evidence
+    evidence: Judgement
     """Evidence from the observed trace."""
     step_types: Collection[type]
     """Step classes that are compared."""

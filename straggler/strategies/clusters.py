@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from sim.kernel.disorder import Burst, Disturbance, Gap, Regime, Straggler
+from sim.kernel.disorder import Burst, Disturbance, Gap, Regime
 from sim.kernel.distributions import (
     Constant,
     Distribution,
@@ -35,9 +35,9 @@ from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Repl
 from sim.kernel.link import HERE, QUIET, RELIABLE, Noise, Place, Tier, Tiers
 from sim.kernel.log import drop_later_disturbances, simulate_arrivals
 from sim.kernel.plan import Cluster, Plan, Worker
-from sim.kernel.source import AnySource, Source
+from sim.kernel.source import Source
 from sim.kernel.trigger import Every, EveryTuples
-from straggler.judging.plan_counterexamples import SeededPlan
+from straggler.strategies.timed_cases import SeededPlan
 
 SEEDS = st.integers(0, 99)
 KEYS = (tuple("abcdefgh"), ("a", "b", "c"), ("ä", ""), ("a", "b"), ("a",))
@@ -163,7 +163,7 @@ def intervals(scale_us: int) -> st.SearchStrategy[Distribution]:
 
 
 @st.composite
-def sources(draw: st.DrawFn, shape: Shape, relays: int, region: str) -> tuple[Source, ...]:
+def sources(draw: st.DrawFn, shape: Shape, region: str) -> tuple[Source, ...]:
     """Draw one to three sources of each stream, equal except for their places."""
     number = draw(st.sampled_from(shape.numbers)) * shape.streams
     low, high = draw(st.sampled_from(shape.values))
@@ -186,7 +186,6 @@ def sources(draw: st.DrawFn, shape: Shape, relays: int, region: str) -> tuple[So
         replace(
             source,
             place=places[n % len(places)],
-            relay=0 if relays and n % 2 else None,
             start_us=n * later_us,
             keys=source.keys[n * turn :] + source.keys[: n * turn],
         )
@@ -196,7 +195,7 @@ def sources(draw: st.DrawFn, shape: Shape, relays: int, region: str) -> tuple[So
 
 @cache
 def disturbances(scale_us: int, span_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
-    """Draw bursts, changes of regime, stragglers and gaps in a run of length ``span_us``."""
+    """Draw bursts, changes of regime and gaps in a run of length ``span_us``."""
     start_us = st.integers(0, STEPS - 4).map(lambda step: span_us * step // STEPS)
     length_us = st.sampled_from([scale_us, 4 * scale_us])
     which = st.sampled_from([None, 0, sources - 1])
@@ -211,7 +210,6 @@ def disturbances(scale_us: int, span_us: int, sources: int) -> st.SearchStrategy
             st.none(),
         ),
         st.builds(Regime, start_us, delays(scale_us), which),
-        st.builds(Straggler, st.just(0), st.sampled_from([5.0, 1.0]), st.just(scale_us)),
         st.builds(Gap, start_us, length_us, which),
     )
 
@@ -289,8 +287,7 @@ def faults(draw: st.DrawFn, shape: Shape, span_us: int, sent: int, links: Sequen
 def cases(draw: st.DrawFn, shape: Shape, region: str | None = None) -> SeededPlan:
     """Draw a cluster in a region, or in any: its sources, its faults, and a seed."""
     region = draw(st.sampled_from(REGIONS)) if region is None else region
-    relays = draw(st.sampled_from([(), (), (Worker(0.5, place=Place(0, 1)),)]))
-    sent = draw(sources(shape, len(relays), region))
+    sent = draw(sources(shape, region))
     span_us = max(each.start_us + _span_us(each) for each in sent)
     tuples = sum(each.events for each in sent)
     # A tuple of two streams passes every worker of a chain.
@@ -301,8 +298,6 @@ def cases(draw: st.DrawFn, shape: Shape, region: str | None = None) -> SeededPla
     cut = tuples // (6 if region == "failing" else batches) + 1
     plan = Plan(
         sent,
-        relays,
-        relay_service=Constant(shape.scale_us / 20),
         cluster=draw(clusters(shape, sharing * span_us / tuples, region)),
         disturbances=draw(_disturbing(shape.scale_us, span_us, len(sent), region)),
         tuning=draw(st.sampled_from(shape.tunings)),
@@ -383,16 +378,9 @@ def _with_state(plan: Plan, shape: Shape, seed: int) -> list[Fault]:
 def _links(plan: Plan, shape: Shape) -> list[str]:
     """Return the links of a plan that faults may strike."""
     workers = list(enumerate(plan.cluster.workers))
-    links = [
-        f"source-{n}>{_end(each)}" for n, each in enumerate(plan.sources) if each.place is not None
-    ]
-    links += [f"relay-{n}>log" for n in range(len(plan.relays))]
+    links = [f"source-{n}>log" for n, each in enumerate(plan.sources) if each.place is not None]
     links += [f"log>worker-{n}" for n, each in workers if each.place is not None]
     return links + list(shape.links) * all(each.place is not None for _, each in workers)
-
-
-def _end(source: AnySource) -> str:
-    return "log" if source.relay is None else f"relay-{source.relay}"
 
 
 def _span_us(source: Source) -> int:

@@ -22,10 +22,10 @@ from sim.kernel.faults import Congest, Fault, Lose, Replay
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan
 from sim.kernel.source import IDS_PER_SOURCE, Recording, Row
-from straggler.judging.plan_counterexamples import SeededPlan, TimedCase
 from straggler.strategies import clusters
 from straggler.strategies.clusters import Shape
 from straggler.strategies.streams import SEEDS, cuts, plans, sources
+from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
 SCALE_US = 8_000
 """Scale of all delays (us)."""
@@ -129,7 +129,6 @@ def replaying(events: Sequence[Event], plan: Plan) -> Plan:
     return replace(
         plan,
         sources=(Recording(tuple(rows)),),
-        relays=(),
         disturbances=(),
         faults=tuple([fault for fault in plan.faults if "worker-" in fault[0]]),
     )

@@ -31,10 +31,3 @@ def skewed(policy: str, seed: int) -> Workload:
     )
     cuts = tuple(range(WINDOW // 2, TUPLES, WINDOW // 2))
     return Workload("grouping", tuple(arrivals), config.to_json(), cuts, name=policy)
-
-
-def one_key(policy: str) -> Workload:
-    """Return so many tuples of one key that each of its virtual workers is full."""
-    case = skewed(policy, 0)
-    same = tuple([event._replace(key="k") for event in case.arrivals])
-    return case.with_(arrivals=same)

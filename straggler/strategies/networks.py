@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from sim.kernel.disorder import Burst, Disturbance, Regime, Straggler
+from sim.kernel.disorder import Burst, Disturbance, Regime
 from sim.kernel.distributions import (
     Constant,
     Distribution,
@@ -28,10 +28,10 @@ from sim.kernel.distributions import (
     Pareto,
     Uniform,
 )
-from sim.kernel.faults import Congest, Duplicate, Fault, Lose, Pause, Replay, Slow
+from sim.kernel.faults import Congest, Duplicate, Fault, Lose, Replay
 from sim.kernel.link import HERE, QUIET, Noise, Place
 from sim.kernel.log import last_event_times
-from sim.kernel.plan import Plan, Worker
+from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 
 STEPS = 96
@@ -77,15 +77,12 @@ class Way(NamedTuple):
     delay: Distribution
     in_order: bool
     place: Place | None
-    relay: int | None
 
 
 @cache
-def ways(scale_us: int, relays: int) -> st.SearchStrategy[Way]:
-    """Draw a delay, a place in the network or none, a relay or none."""
-    return st.builds(
-        Way, delays(scale_us), st.booleans(), PLACES, st.sampled_from([None, *range(relays)])
-    )
+def ways(scale_us: int) -> st.SearchStrategy[Way]:
+    """Draw a delay, and a place in the network or none."""
+    return st.builds(Way, delays(scale_us), st.booleans(), PLACES)
 
 
 @cache
@@ -107,7 +104,7 @@ def sources(scale_us: int) -> st.SearchStrategy[Source]:
 
 @cache
 def disturbances(scale_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
-    """Draw bursts, changes of regime and stragglers."""
+    """Draw bursts and changes of regime."""
     times_us = upto(8 * scale_us)
     lengths_us = upto(4 * scale_us, above=1)
     some = st.sampled_from([None, *range(sources)])
@@ -117,7 +114,6 @@ def disturbances(scale_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
             Burst, times_us, lengths_us, st.sampled_from([0.3, 1.0]), delays(scale_us), some, again
         ),
         st.builds(Regime, times_us, delays(scale_us), some),
-        st.builds(Straggler, st.integers(0, sources - 1), st.sampled_from([1.0, 5.0]), times_us),
     )
 
 
@@ -137,14 +133,13 @@ class Targets(NamedTuple):
 
     sources: tuple[str, ...]
     links: tuple[str, ...]
-    relays: tuple[str, ...]
     retries: bool
     """True if links resend what they lose."""
 
 
 @cache
 def faults(scale_us: int, targets: Targets) -> st.SearchStrategy[Fault]:
-    """Draw a redelivery, or a fault that slows relays or links; nothing is lost for good."""
+    """Draw a redelivery, or a fault of a link; nothing is lost for good."""
     at_us = upto(8 * scale_us)
     for_us = upto(4 * scale_us, above=1)
     nth = st.integers(0, EVENTS_MAX)
@@ -157,26 +152,10 @@ def faults(scale_us: int, targets: Targets) -> st.SearchStrategy[Fault]:
         kinds.append(st.builds(Replay, links, nth, at_us))
         if targets.retries:
             kinds.append(st.builds(Lose, links, nth))
-    if targets.relays:
-        names = st.sampled_from(targets.relays)
-        kinds.append(st.builds(Pause, names, at_us, for_us))
-        kinds.append(st.builds(Slow, names, at_us, for_us, st.just(8.0)))
     return st.one_of(kinds)
 
 
 # --------------------------------------------------------------------- the way to the log
-
-
-@cache
-def relays(scale_us: int) -> st.SearchStrategy[tuple[Worker, ...]]:
-    """Draw up to two relays, some of them too slow for their tuples."""
-    relay = st.builds(
-        Worker,
-        st.sampled_from([1.0, 0.2]),
-        queue_limit=st.sampled_from([None, None, 2]),
-        place=PLACES,
-    )
-    return st.lists(relay, max_size=2).map(tuple)
 
 
 @cache
@@ -188,22 +167,10 @@ def noises(scale_us: int) -> st.SearchStrategy[Noise]:
     )
 
 
-def targets_of(sent: Sequence[Source], crew: Sequence[Worker], *, retries: bool) -> Targets:
-    """Return the names of sources, links and relays, as plans give them."""
-    links = [f"relay-{n}>log" for n, worker in enumerate(crew) if worker.place is not None]
-    for number, source in enumerate(sent):
-        place: Place | None = HERE
-        to = "log"
-        if source.relay is not None:
-            place, to = crew[source.relay].place, f"relay-{source.relay}"
-        if source.place is not None and place is not None:
-            links.append(f"source-{number}>{to}")
-    return Targets(
-        tuple([f"source-{number}" for number in range(len(sent))]),
-        tuple(links),
-        tuple([f"relay-{number}" for number in range(len(crew))]),
-        retries,
-    )
+def targets_of(sent: Sequence[Source], *, retries: bool) -> Targets:
+    """Return the names of sources and links, as plans give them."""
+    links = [f"source-{n}>log" for n, source in enumerate(sent) if source.place is not None]
+    return Targets(tuple([f"source-{n}" for n in range(len(sent))]), tuple(links), retries)
 
 
 @st.composite
@@ -214,16 +181,12 @@ def plans(
 
     ``seed`` is that of the run; without it, bursts start before the first tuple of a source.
     """
-    crew = draw(relays(scale_us))
-    travelling = tuple(
-        [replace(source, **draw(ways(scale_us, len(crew)))._asdict()) for source in sent]
-    )
-    services: list[Distribution] = [Constant(scale_us // 20), Exponential(scale_us / 8)]
+    travelling = tuple([replace(each, **draw(ways(scale_us))._asdict()) for each in sent])
     noise = draw(noises(scale_us))
-    calm = Plan(travelling, crew, draw(st.sampled_from(services)), noise=noise)
+    calm = Plan(travelling, noise=noise)
     drawn = draw(st.lists(disturbances(scale_us, len(sent)), max_size=2))
     last_us = [each.start_us for each in sent] if seed is None else last_event_times(calm, seed)
-    targets = targets_of(travelling, crew, retries=noise.retry_us is not None)
+    targets = targets_of(travelling, retries=noise.retry_us is not None)
     return replace(
         calm,
         disturbances=tuple([_moved(each, last_us) for each in drawn]),

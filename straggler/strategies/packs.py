@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
-from straggler.judging.counterexamples import SimulatedCluster
-from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.rooms import find_room
 from straggler.strategies import clusters
 from straggler.strategies.clusters import REGIONS, Shape
 from straggler.strategies.scales import SCALES, USUAL
+from straggler.strategies.timed_cases import SeededPlan
 
 BATCHES_MAX = 3
 """Most micro-batches of a cluster, because Spark takes long for each, however small."""
@@ -71,7 +70,7 @@ def packs(
 
 def _is_killed_with_state(room: str, config: Any, case: SeededPlan) -> bool:
     """Return whether a worker fails behind the first micro-batch and before the flush."""
-    workload = simulate_case(room, config, case)[1].workload
+    workload = simulate_case(room, config, case).workload
     return any(0 < each.at < len(list(workload.batches())) for each in workload.faults)
 
 
@@ -83,22 +82,19 @@ def join_packs(*packs: ClusterPack) -> ClusterPack:
 
 
 @lru_cache(4)  # A draw simulates a cluster that fails, and the property runs it, too.
-def simulate_case(room: str, query: Any, case: SeededPlan) -> tuple[SimulatedCluster, TimedRun]:
-    """Simulate a cluster, with a coarser trigger if its own makes too many micro-batches.
-
-    The case that is returned has the trigger.
-    """
+def simulate_case(room: str, query: Any, case: SeededPlan) -> TimedRun:
+    """Simulate a cluster, with a coarser trigger if its own makes too many micro-batches."""
     of_room, config, plan = find_room(room), query.to_json(), case.plan
     sheds = any(worker.when_full == "drop" for worker in plan.cluster.workers)
     if isinstance(plan.trigger, EveryTuples) and not sheds:  # nearly all that is sent arrives
         sent = sum(each.events for each in plan.sources if isinstance(each, Source))
         if plan.trigger.tuples * BATCHES_MAX < sent:
             case = _coarser(case, sent)
-    run = of_room.timed.simulate_plan(case.plan, config, case.seed)
+    run: TimedRun = of_room.timed.simulate_plan(case.plan, config, case.seed)
     if len(list(run.workload.batches())) > BATCHES_MAX:
         case = _coarser(case, len(run.workload.arrivals))
         run = of_room.timed.simulate_plan(case.plan, config, case.seed)
-    return SimulatedCluster(room, config, case), run
+    return run
 
 
 def _coarser(case: SeededPlan, tuples: int) -> SeededPlan:

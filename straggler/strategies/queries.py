@@ -16,9 +16,9 @@ from sim.kernel.link import Place
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import IDS_PER_SOURCE, Source
 from sim.kernel.trigger import EveryTuples
-from straggler.judging.plan_counterexamples import SeededPlan
 from straggler.strategies.clusters import SEEDS, Shape
 from straggler.strategies.scales import ranks
+from straggler.strategies.timed_cases import SeededPlan
 
 UNIT_US = 1_000
 WINDOWS_US = ((9_000, 3_000), (8_000, 8_000), (10_000, 4_000))

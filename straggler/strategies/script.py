@@ -37,10 +37,10 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import replay
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS
-from straggler.judging.plan_counterexamples import SeededPlan, TimedCase
 from straggler.strategies.clusters import Shape, clusters, faults
 from straggler.strategies.networks import SEEDS, plans, sources
 from straggler.strategies.streams import cuts
+from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
 SCALE_US = 8_000
 """Scale of delays and intervals (us)."""

@@ -24,11 +24,11 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Worker
 from sim.kernel.source import IDS_PER_SOURCE
 from sim.windows.cluster import CORRECTOR, WindowTuning
-from straggler.judging.plan_counterexamples import SeededPlan, TimedCase
 from straggler.strategies import clusters
 from straggler.strategies.clusters import Shape
 from straggler.strategies.networks import SEEDS, STEPS, plans, sources, upto
 from straggler.strategies.scales import SCALES, USUAL
+from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
 __all__ = ["SEEDS", "plans", "sources", "upto"]  # besides the names defined here
 CUTS_MAX = 4

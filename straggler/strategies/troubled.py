@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from hypothesis import strategies as st
 
@@ -17,7 +17,6 @@ from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.kernel.trigger import At
 from sim.script.host import ScriptTuning
-from straggler.judging.plan_counterexamples import SeededPlan, TimedCase
 from straggler.strategies.clusters import REGIONS
 from straggler.strategies.grouping import replaying
 from straggler.strategies.grouping import timed_cases as grouping_cases
@@ -26,6 +25,7 @@ from straggler.strategies.join import clusters_of_chains
 from straggler.strategies.scales import USUAL
 from straggler.strategies.script import timed_cases as script_cases
 from straggler.strategies.streams import UNIT_US, arrivals, timings
+from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
 WhenFull = Literal["block", "drop"]
 ConfigT = TypeVar("ConfigT")
@@ -78,19 +78,10 @@ def all_of(
     return st.tuples(*map(strategy, values))
 
 
-class Drawn(NamedTuple):
-    """A query and the cluster that it runs on."""
-
-    config: Any
-    case: SeededPlan
-
-    def __repr__(self) -> str:
-        """Return one line, because the plan would fill a page."""
-        return f"<cluster, seed {self.case.seed}, for {self.config}>"
-
-
 @st.composite
-def windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any], region: str | None) -> Drawn:
+def windowed(
+    draw: st.DrawFn, configs: st.SearchStrategy[Any], region: str | None
+) -> TimedCase[Any]:
     """Draw a query and its cluster; some sources send tuples that the query refuses."""
     config = draw(configs)
     scale = SCALE_OF.get(region, USUAL)
@@ -98,11 +89,13 @@ def windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any], region: str | Non
     if region == "calm" or (region is None and draw(st.booleans())):
         first, *others = draw(arrivals(config))
         plan = replaying([first._replace(value=inf), *others], plan)
-    return Drawn(config, SeededPlan(plan, seed))
+    return TimedCase(config, SeededPlan(plan, seed))
 
 
 @st.composite
-def troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn], region: str | None) -> Drawn:
+def troubled(
+    draw: st.DrawFn, calm: st.SearchStrategy[TimedCase[Any]], region: str | None
+) -> TimedCase[Any]:
     """Let workers fail soon after arrivals, when they have something to lose, and fill up soon."""
     config, (plan, seed) = draw(calm)
     if region == "slow" or draw(st.sampled_from([False, True, False])):
@@ -115,7 +108,7 @@ def troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn], region: str | None
         if event is not None:
             at_us = event.arrival_us - plan.epoch_us + UNIT_US // 2
             fails.append(Fail(worker, at_us, 4 * UNIT_US))
-    return Drawn(config, SeededPlan(replace(plan, faults=(*plan.faults, *fails)), seed))
+    return TimedCase(config, SeededPlan(replace(plan, faults=(*plan.faults, *fails)), seed))
 
 
 def _workers(config: Any) -> int:
@@ -131,7 +124,7 @@ def _with_tuning(plan: Plan, default: Any, **changes: object) -> Plan:
 
 
 @st.composite
-def scripts(draw: st.DrawFn, region: str | None) -> Drawn:
+def scripts(draw: st.DrawFn, region: str | None) -> TimedCase[Any]:
     """Draw scripts with any placement; many workers read some results.
 
     A tuple comes again after the end of its micro-batch, so workers must remember identities.
@@ -146,7 +139,7 @@ def scripts(draw: st.DrawFn, region: str | None) -> Drawn:
         cut = draw(st.sampled_from(plan.trigger.cuts))
         again = Duplicate("source-0", max(0, cut - 1), UNIT_US // 4)
         plan = replace(plan, faults=(*plan.faults, again))
-    return Drawn(config, SeededPlan(plan, seed))
+    return TimedCase(config, SeededPlan(plan, seed))
 
 
 def _read_by_all(config: ScriptConfig) -> Workflow:
@@ -157,7 +150,7 @@ def _read_by_all(config: ScriptConfig) -> Workflow:
     return Workflow("read by all", tuple([Statement(f"N{n}", each) for n, each in enumerate(read)]))
 
 
-def _chain(drawn: ChainCase) -> Drawn:
+def _chain(drawn: ChainCase) -> TimedCase[Any]:
     """Return a short cluster with few hints, and with a flush, so that every pair is due."""
     plan, seed = drawn.plan, drawn.seed
     rarely_us, each = 4 * UNIT_US, CHAIN_EVENTS_MAX // len(plan.sources)
@@ -169,17 +162,17 @@ def _chain(drawn: ChainCase) -> Drawn:
         if isinstance(source, Source)
     ]
     shorter = drop_later_disturbances(replace(plan, sources=tuple(sources), flush=True), seed)
-    return Drawn(drawn.config, SeededPlan(shorter, seed))
+    return TimedCase(drawn.config, SeededPlan(shorter, seed))
 
 
-def chains(region: str | None) -> st.SearchStrategy[Drawn]:
+def chains(region: str | None) -> st.SearchStrategy[TimedCase[Any]]:
     """Draw a short cluster of a chain in a region, or in any."""
     return clusters_of_chains(region).map(_chain)
 
 
-def routers(region: str | None) -> st.SearchStrategy[Drawn]:
+def routers(region: str | None) -> st.SearchStrategy[TimedCase[Any]]:
     """Draw a cluster of routers in a region, or in any."""
-    return grouping_cases(region).map(lambda case: Drawn(*case))
+    return grouping_cases(region)
 
 
 @st.composite

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from model.vocabulary import WatermarkConfig, Workload
 from model.vocabulary.windows import AGGREGATES
-from straggler.judging.plan_counterexamples import TimedCase
 from straggler.strategies.networks import upto
 from straggler.strategies.streams import UNIT_US, timings, workloads
+from straggler.strategies.timed_cases import TimedCase
 
 PROMISING = ("disorder", "scaled", "fixed")
 """Readings that keep the promises."""

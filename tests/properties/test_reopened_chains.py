@@ -11,7 +11,7 @@ from model.vocabulary.join import And, Equi
 from properties.promised import Reached, promised
 from spark_impl.join.queries import continue_config
 from spark_impl.runtime.storage import InputProblem
-from straggler.strategies.reopened_chains import Reopened, reopened_chains
+from tests.properties.reopened_chains import Reopened, reopened_chains
 
 EPOCHS = range(8)
 """Epochs in which spans begin and end, and some behind them."""

@@ -1,8 +1,7 @@
 """Bugs of what traces do not say: the balance of a router, and the load of a chain.
 
 A run of a chain is only numbers here: a load rises and falls, and workers come and go by the
-decisions of the model. Spark's controller decides the same to the last bit, and timed runs break
-the claims on bytes (``test_join_load.py`` in ``tests/properties``).
+decisions of the model. Spark's controller decides the same to the last bit.
 """
 
 from collections.abc import Mapping
@@ -18,9 +17,7 @@ from model.grouping.rules import least
 from model.join import control
 from model.join.control import Watch
 from model.join.load_claims import (
-    BYTES,
     CALM,
-    FLAT,
     NO_FALSE_SHEDDING,
     RUN_CLAIMS,
     SCALED,
@@ -36,7 +33,7 @@ from tests.quality.planting import Planted
 
 CLAIMS: Mapping[str, frozenset[str]] = {
     "grouping": frozenset((LOWER, UPPER)),
-    "join": frozenset((NO_FALSE_SHEDDING, SHED_AS_ASKED, CALM, SCALED, BYTES, FLAT)),
+    "join": frozenset((NO_FALSE_SHEDDING, SHED_AS_ASKED, CALM, SCALED)),
 }
 """Claims that judge other records than traces, by room."""
 

@@ -64,7 +64,7 @@ class Hardware:
 
     def __init__(self, plan: Plan, n: int) -> None:
         workers = [plan.cluster.worker(i) for i in range(n)]
-        tiers = [plan.way(plan.log_place, worker.place) for worker in workers]
+        tiers = [plan.way(HERE, worker.place) for worker in workers]
         bits = 8 * plan.cluster.tuple_bytes
         self.speed = [worker.speed for worker in workers]
         self.transfer_us = [bits / tier.bandwidth_mbps if tier else 0.0 for tier in tiers]

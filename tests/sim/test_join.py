@@ -64,7 +64,6 @@ def one_pair(
         cluster=Cluster(workers, Constant(tuple_us)),
         tuning=ChainTuning(costs, intake_us=1, commit_us=0),
         tiers=Tiers(process=Tier(0.0, 1e9), node=tier),
-        log_place=Place(),
         trigger=At(()),
     )
     return simulate(plan, EVERYTHING, 0)

@@ -11,7 +11,7 @@ from sim.sweep.jobs import Figure
 from sim.sweep.judging import Finding, MeasuredGrid, judge
 from sim.sweep.statistics import mean_interval
 
-POLICY = Factor("policy", tuple([Level(label, {}) for label in ("tag", "pkg", "cg")]))
+POLICY = Factor("policy", tuple([Level(label, {}) for label in ("tag", "pkg", "dag")]))
 LOAD = Factor("load", tuple([Level(label, {}) for label in (1, 2, 3)]))
 AT_LEAST_10 = Expectation("", "m", Reproduction.REPRODUCED, at_least=10)
 TAG_WINS = AT_LEAST_10._replace(compare=Comparison("policy", "tag", None, "ratio"), at_least=2)
@@ -52,9 +52,9 @@ def test_the_whole_interval_has_to_be_on_one_side(
 
 def test_levels_are_compared_seed_by_seed() -> None:
     """Seeds differ far more than policies do, and the ratio is known all the same."""
-    rows = {("tag",): [30.0, 300.0], ("pkg",): [10.0, 100.0], ("cg",): [15.0, 150.0]}
+    rows = {("tag",): [30.0, 300.0], ("pkg",): [10.0, 100.0], ("dag",): [15.0, 150.0]}
     found = judge(TAG_WINS, grid(rows, POLICY))
-    assert [cell.label for cell in found.cells] == ["tag / pkg", "tag / cg"]
+    assert [cell.label for cell in found.cells] == ["tag / pkg", "tag / dag"]
     assert [cell.interval and cell.interval.estimate for cell in found.cells] == [3.0, 2.0]
     assert found.outcome is Outcome.HOLDS
     assert found.sentence == "the ratio of m is 2 to 3 in 2 of 2 cells"
@@ -66,7 +66,7 @@ def test_levels_are_compared_seed_by_seed() -> None:
 
 
 def test_a_ratio_of_zeros_is_undetermined() -> None:
-    rows = {("tag",): [1.0], ("pkg",): [0.0], ("cg",): [1.0]}
+    rows = {("tag",): [1.0], ("pkg",): [0.0], ("dag",): [1.0]}
     found = judge(TAG_WINS, grid(rows, POLICY))
     assert [cell.outcome for cell in found.cells] == [Outcome.UNDETERMINED, Outcome.BROKEN]
     assert found.outcome is Outcome.BROKEN
@@ -80,16 +80,16 @@ def test_where_selects_cells_and_over_merges_them() -> None:
         if isinstance(load, int)
     }
     table = grid(rows, POLICY, LOAD)
-    asked = AT_LEAST_10._replace(where={"policy": ("pkg", "cg"), "load": (1, 2)})
+    asked = AT_LEAST_10._replace(where={"policy": ("pkg", "dag"), "load": (1, 2)})
     labels = [cell.label for cell in judge(asked, table).cells]
-    assert labels == [f"policy {p}, load {n}" for p in ("pkg", "cg") for n in (1, 2)]
+    assert labels == [f"policy {p}, load {n}" for p in ("pkg", "dag") for n in (1, 2)]
     over = AT_LEAST_10._replace(over=("load",), where={"policy": ("pkg",), "load": (1, 3)})
     (cell,) = judge(over, table).cells
     assert cell.interval
     assert cell.interval.estimate == 20.0
     ratio = TAG_WINS._replace(where={"load": (2,)})
     labels = [cell.label for cell in judge(ratio, table).cells]
-    assert labels == ["load 2, tag / pkg", "load 2, tag / cg"]
+    assert labels == ["load 2, tag / pkg", "load 2, tag / dag"]
 
 
 @pytest.mark.parametrize(

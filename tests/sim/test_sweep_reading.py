@@ -97,7 +97,7 @@ def assert_refused(other: JsonObject, words: str) -> None:
         ({"tolerance": 1}, "expect 1, tolerance is 1; it must be left out without near"),
         ({"where": {"polcy": "tag"}}, "expect 1, where.polcy is 'polcy'; it must be one of policy"),
         ({"compare": {}}, "expect 1, compare is {}; it must be one factor"),
-        ({"compare": {"policy": ["tag", "cg"]}}, "expect 1, compare.policy is 'cg'"),
+        ({"compare": {"policy": ["tag", "dag"]}}, "expect 1, compare.policy is 'dag'"),
         ({"compare": {"policy": ["tag", "*"]}, "over": ["policy"]}, "expect 1, over is 'policy'"),
         ({"goes": "up"}, "expect 1, goes is 'up'; it must be left out without along"),
         ({"at_least": None, "along": "slower"}, "expect 1, goes is missing"),

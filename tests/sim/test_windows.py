@@ -139,7 +139,6 @@ def test_a_full_worker_sheds_where_the_plan_says_so(fault: str) -> None:
     assert shed > 20
     assert int(found.summary["arrivals"]) + shed == int(calm.summary["arrivals"])
     room, _ = parts(*FAULTS[fault])
-    assert sum(task.station.dropped for task in room.tasks) == 0  # nothing behind the log
     kept = {event.source_id for event in found.workload.arrivals}
     assert kept < {event.source_id for event in calm.workload.arrivals}
     # Marks enter a full queue, too. What waits on a link that is down has its room by then.

@@ -1,6 +1,6 @@
 """Judgements of a system, at the level of answers or steps, and stored counterexamples.
 
-A counterexample is run again, refused if edited, and made small with the plan of a cluster.
+A counterexample is run again, and refused if edited.
 """
 
 import json
@@ -16,23 +16,14 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from model.checking.claims import Outcome
-from model.slack.variants import VARIANTS
 from model.vocabulary import Event, JoinConfig, SlackConfig, Trace, Workload
 from model.vocabulary.join import Equi, Match
 from model.vocabulary.join import Rejected as NoPair
-from model.vocabulary.slack import WORDS
 from model.vocabulary.windows import Final, Late
-from sim.kernel.distributions import Exponential
-from sim.kernel.faults import Duplicate, Fail, Pause
-from sim.kernel.link import Place
-from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import TimedRun
-from sim.kernel.source import Source
-from straggler.judging.counterexamples import Counterexample, SimulatedCluster
+from straggler.judging.counterexamples import Counterexample
 from straggler.judging.judge import MODEL, OURS, compare_traces, judge_workload
 from straggler.judging.levels import ANSWERS, STEPS, Scope
-from straggler.judging.plan_counterexamples import SeededPlan
-from straggler.judging.trial import Trial
 from straggler.rooms import find_room
 from straggler.rooms.slack.room import ROOM as SLACK
 from tests.straggler.command import Straggler, assert_refused
@@ -166,25 +157,8 @@ def test_reference_model_runs_no_simulation(
     assert OURS not in [claim["claim"] for claim in row["claims"]]
 
 
-BUGGY = "model.slack.variants:lost_update"
-CONFIG = SlackConfig(9_000, 3_000, tasks=2, control="fixed", gamma_us=9_000).to_json()
-CASE = SeededPlan(
-    Plan(
-        tuple(Source(30, Exponential(1_500.0), delay=Exponential(9_000.0)) for _ in range(3)),
-        cluster=Cluster((Worker(place=Place(node=1)), Worker(0.2, queue_limit=3))),
-        faults=(
-            Fail("worker-0", 10_000, 4_000),
-            Pause("worker-1", 5_000, 1_000),
-            Duplicate("source-0", 3, 500),
-        ),
-    ),
-    7,
-)
-CLUSTER = SimulatedCluster("slack", CONFIG, CASE)
-
-
-def stored(folder: Path, given: Workload | SimulatedCluster, system: str = RIGHT) -> Path:
-    return Counterexample(system, given, ("result", "late", "final"), ("it was.",)).store(folder)
+def stored(folder: Path, workload: Workload, system: str = RIGHT) -> Path:
+    return Counterexample(system, workload, ("result", "late", "final"), ("it was.",)).store(folder)
 
 
 def test_the_name_tells_room_system_and_claim_and_is_that_of_one_counterexample(
@@ -198,7 +172,6 @@ def test_the_name_tells_room_system_and_claim_and_is_that_of_one_counterexample(
 
 
 ROW = [0, 1, "", 2_000_000, 1.0, 2_000_000]
-NO_PLAN: dict[str, Any] = {"is": "Plan", "sources": []}
 EDITED: tuple[dict[str, Any], ...] = (
     {"workload": []},
     {"kinds": [1]},
@@ -214,17 +187,6 @@ EDITED: tuple[dict[str, Any], ...] = (
     {"faults": [["explode", 0]]},
     {"faults": [["kill", True]]},
 )
-EDITED_PLANS: tuple[dict[str, Any], ...] = (
-    {"seed": -1},
-    {"plan": {"is": "Place"}},
-    {"plan": {**NO_PLAN, "faults": [{"is": "Fial"}]}},
-    {"plan": {**NO_PLAN, "relays": [{"is": "Worker", "speed": 0}]}},
-    {"plan": {**NO_PLAN, "faults": [{"is": "Fail", "worker": "w", "at_us": 5.5}]}},
-    {"plan": {"is": "Plan", "sources": [{"is": "Source", "events": 1, "interval": 5}]}},
-    {"plan": NO_PLAN},
-)
-
-
 CONFIG_OF_CHAIN = JoinConfig(5, (("q", Equi("key")),), lateness_us=5).to_json()
 CHAIN = Workload("join", (Event(0, 0, "a", 0, 1.0, 0, "R"),), CONFIG_OF_CHAIN)
 TROUBLE: dict[str, Any] = {"kind": "again", "sender": 0, "receiver": 1, "nth": 0, "for_s": 0.01}
@@ -239,24 +201,23 @@ EDITED_TROUBLE: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize(
-    ("given", "edits"),
+    ("workload", "edits"),
     [
         (windows(), (*EDITED, {"trouble": [TROUBLE]})),
-        (CLUSTER, EDITED_PLANS),
         (CHAIN, EDITED_TROUBLE),
     ],
-    ids=["workload", "plan", "chain"],
+    ids=["workload", "chain"],
 )
 def test_an_edited_counterexample_is_refused(
     straggler: Straggler,
     tmp_path: Path,
     snapshot: SnapshotAssertion,
-    given: Workload | SimulatedCluster,
+    workload: Workload,
     edits: tuple[dict[str, Any], ...],
 ) -> None:
-    path = stored(tmp_path, given)
+    path = stored(tmp_path, workload)
     whole, said = path.read_text(encoding="utf-8"), []
-    assert Counterexample.load(path).given == given
+    assert Counterexample.load(path).workload == workload
     for changes in edits:
         record = json.loads(whole)
         of_file = {*record, "reference", "trouble"}
@@ -292,25 +253,3 @@ def test_replay_runs_what_a_file_names_only_if_it_is_trusted(
     assert not (tmp_path / "ran").exists()
     assert straggler("replay", path, "--trust").code in (1, 2)
     assert (tmp_path / "ran").exists() == (system in ("exec:touch ran", "ran:make"))
-
-
-def test_a_broken_cluster_is_made_small_stored_with_its_plan_and_run_again(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    trial = Trial(find_room("slack"), VARIANTS["lost_update"].make_system(), BUGGY, WORDS)
-    broken = trial.broken_cluster(CLUSTER)
-    assert broken, "the planted bug does not show on this cluster"
-    lines = trial.report_cluster(CLUSTER, tmp_path / "small")
-    assert "It takes this cluster" in "\n".join(lines)
-    small = Counterexample.load(next((tmp_path / "small").iterdir())).given
-    assert isinstance(small, SimulatedCluster)
-    assert trial.broken_cluster(small)
-    assert (len(small.case.plan.sources), small.case.plan.faults) == (1, ())
-    path = stored(tmp_path, CLUSTER, BUGGY)
-    assert Counterexample.load(path).given == CLUSTER
-    record = json.loads(path.read_text(encoding="utf-8"))
-    assert (record["counterexample"], record["seed"], "arrivals" in record) == (2, 7, False)
-    done = straggler("replay", path.name, "--trust")
-    assert (done.code, "It still fails." in done.out) == (1, True)
-    assert "worker-0 fails from 10ms for 4ms." in done.out
-    assert straggler("replay", path.name, "--system", RIGHT).code == 0

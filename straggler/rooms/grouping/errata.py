@@ -1,24 +1,22 @@
 """Errata of room ``grouping``: where time-aware grouping, read literally, breaks its promises.
 
-Source: TAG, time-aware grouping for stream processing. This file finds keys that are forgotten,
-that have one candidate, or that are kept in too many places; ``balance_errata`` finds the rest.
+Source: TAG, time-aware grouping for stream processing. This file finds keys that have one
+candidate, or that are kept in too many places; ``balance_errata`` finds the rest.
 
 Rules of this file:
 
 1. Cases are tried in a fixed order, the smallest first.
-2. Routers and summaries are those of the reference, with the rules in question.
+2. Routers are those of the reference, with the rules in question.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
-from math import ceil, floor
+from math import floor
 from string import ascii_lowercase
 from typing import NamedTuple
 
 from model.checking.claims import Judgement, Outcome, Verdict
 from model.grouping import claims, make_system, run
-from model.grouping.state import Summary, count_keys, floor_of, merge_summaries
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Heavy, Route
@@ -26,92 +24,6 @@ from straggler.errors import counted
 from straggler.pages.errata import Erratum, Findings, Kind, decide, erratum, search, smaller
 from straggler.rooms.grouping import balance_errata
 from straggler.rooms.grouping.draws import Draws, stream
-
-Rounded = Callable[[float], int]
-
-# ---------------------------------------------------------------------------- counters, rounded
-
-SHARES = (0.3, 0.35, 0.4, 0.45, 0.6, 0.7, 0.8)
-"""Values of eps, none of them one over an integer."""
-LETTERS = "abc"
-LENGTHS = range(1, 8)
-REMEMBERED = "a key with more than eps of the tuples has a counter"
-
-
-class Stream(NamedTuple):
-    """Keys of tuples, one per micro-batch, and the eps of their summary."""
-
-    keys: str
-    eps: float
-
-
-def counters() -> Findings:
-    """Find the first stream whose frequent key has none of the floor(1/eps) counters."""
-    return search(
-        REMEMBERED,
-        _streams(),
-        _judge_floor,
-        lambda case: _remembered(
-            [case],
-            f"With {counted(ceil(1 / case.eps), 'counter')}"
-            f" {_forgotten(*case, floor)[0][0]} has one.",
-        ),
-        _judge_all_streams,
-        _describe_stream,
-    )
-
-
-def _judge_floor(case: Stream) -> Verdict:
-    lost = _forgotten(*case, floor)
-    return decide(REMEMBERED, not lost, f"{lost[0][0]} has none." if lost else "All have one.")
-
-
-def _judge_all_streams() -> Verdict:
-    every = list(_streams())
-    return _remembered(
-        every,
-        f"It holds in {len(every):,} cases: all streams of up to {LENGTHS[-1]} tuples of"
-        f" {len(LETTERS)} keys, {len(SHARES)} values of eps.",
-    )
-
-
-def _describe_stream(case: Stream) -> Sequence[str]:
-    keys, eps = case
-    ((key, frequency),) = _forgotten(keys, eps, floor)
-    kept = ", ".join(f"{name}: {each.counted}" for name, each in _summary(keys, eps, floor).items())
-    return (
-        f"Tuples of the keys {' '.join(keys)}, one per micro-batch; eps = {eps}, so"
-        f" {counted(floor(1 / eps), 'counter')}.",
-        f"In the end the summary has {kept}; {key} has {frequency} of {len(keys)} tuples, more than"
-        f" {eps} of them.",
-    )
-
-
-def _streams() -> Iterator[Stream]:
-    for length in LENGTHS:
-        for keys, eps in product(product(LETTERS, repeat=length), SHARES):
-            yield Stream("".join(keys), eps)
-
-
-def _summary(keys: str, eps: float, rounded: Rounded) -> Summary:
-    k = rounded(1 / eps)
-    summary: Summary = {}
-    for key in keys:
-        summary = merge_summaries(summary, floor_of(summary, k), count_keys([key]), 0, k)
-    return summary
-
-
-def _forgotten(keys: str, eps: float, rounded: Rounded) -> list[tuple[str, int]]:
-    """Return the keys that lack a counter and must have one, with their frequencies."""
-    summary = _summary(keys, eps, rounded)
-    frequent = [(key, f) for key, f in Counter(keys).items() if f > eps * len(keys)]
-    return [(key, f) for key, f in frequent if key not in summary]
-
-
-def _remembered(cases: Sequence[Stream], sentence: str) -> Verdict:
-    bad = [tuple(case) for case in cases if _forgotten(*case, ceil)]
-    return decide(REMEMBERED, not bad, f"It is broken in {bad[0]}." if bad else sentence)
-
 
 # ------------------------------------------------------------------------------- one candidate
 
@@ -253,14 +165,13 @@ CONSTANT = "The imbalance is O(1), whatever the speeds of the instances are."
 
 
 def _router_erratum(
-    kind: Kind, name: str, variant: str, promise: str, source: str, search: Callable[[], Findings]
+    name: str, variant: str, promise: str, source: str, search: Callable[[], Findings]
 ) -> Erratum:
-    return erratum(VARIANTS[variant], kind, name, promise, f"{TAG}: {source}", search)
+    return erratum(VARIANTS[variant], Kind.PRINTED, name, promise, f"{TAG}: {source}", search)
 
 
 ERRATA: tuple[Erratum, ...] = (
     _router_erratum(
-        Kind.PRINTED,
         "uniform-candidates",
         "uniform_if_light",
         CONSTANT,
@@ -277,7 +188,6 @@ ERRATA: tuple[Erratum, ...] = (
         balance_errata.hidden,
     ),
     _router_erratum(
-        Kind.PRINTED,
         "way-as-work",
         "with_propagation",
         CONSTANT,
@@ -285,7 +195,6 @@ ERRATA: tuple[Erratum, ...] = (
         balance_errata.propagation,
     ),
     _router_erratum(
-        Kind.PRINTED,
         "one-candidate",
         "heavy_drawn",
         "A heavy key is spread over several instances.",
@@ -300,14 +209,5 @@ ERRATA: tuple[Erratum, ...] = (
         "Entries are counted as if the heavy keys and their candidates stayed the same.",
         "In a window there are at most 2k + 5n^2 - 10n; at its end they are merged and given up.",
         memory,
-    ),
-    _router_erratum(
-        Kind.READING,
-        "counters-rounded-down",
-        "too_few_counters",
-        "A key with more than eps of the tuples is found.",
-        "3.2: the size of the summary that finds the heavy keys, printed as [1/eps]; the marks that"
-        " say which way it is rounded are lost",
-        counters,
     ),
 )

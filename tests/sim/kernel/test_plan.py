@@ -9,7 +9,7 @@ import pytest
 import simpy
 
 from model.vocabulary import Event
-from sim.kernel.disorder import Burst, Disturbance, Gap, Regime, Straggler, check_disturbance
+from sim.kernel.disorder import Burst, Disturbance, Gap, Regime, check_disturbance
 from sim.kernel.distributions import Constant, Exponential, Lognormal, Mixture, Pareto, Uniform
 from sim.kernel.faults import (
     Congest,
@@ -23,7 +23,6 @@ from sim.kernel.faults import (
     schedule_of,
 )
 from sim.kernel.link import Link, Noise, Tier, Tiers
-from sim.kernel.plain import from_plain
 from sim.kernel.plan import Cluster, Plan, Worker, replay
 from sim.kernel.source import Recording, Row, Source
 from sim.kernel.station import Station
@@ -74,9 +73,8 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     (lambda: Source(1, low=2, high=1), "Source.high is 1; it must be between low, 2, and"),
     (lambda: Source(1, bits=-1), "Source.bits is -1; it must be at least 0"),
     (lambda: Plan((), epoch_us=2**60), "Plan.epoch_us is 1152921504606846976; it must be"),
-    (lambda: Plan((Source(1, relay=-1),), (Worker(),)), "relay of source 0 is -1; it must be one"),
     (lambda: Plan((), tiers=Tiers(node=Tier(1, 0))), "Tier.bandwidth_mbps is 0; it must be above"),
-    (lambda: Plan((Source(1),), disturbances=(Straggler(1),)), "straggler.source is 1; it must be"),
+    (lambda: Plan((Source(1),), disturbances=(Gap(0, 1, 1),)), "gap.source is 1; it must be"),
     (lambda: Plan((Source(1),), faults=(Duplicate("a", 1, 1),)), "target of duplicate is 'a'; it"),
     (lambda: Cluster(()), "Cluster.workers is (); it must be at least one worker"),
     (lambda: Cluster(noise=Noise()), "Cluster.noise.retry_us is None; it must be a time"),
@@ -96,7 +94,6 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     ),
     (lambda: disturbed(Burst(0, 1, 1.5, Constant(1))), "burst.share is 1.5; it must be between 0"),
     (lambda: disturbed(Gap(0, 1, source=2)), "gap.source is 2; it must be a source, 0..1"),
-    (lambda: disturbed(Straggler(0, factor=0)), "straggler.factor is 0; it must be above 0"),
     (lambda: disturbed(Regime(-5, Constant(1))), "regime.start_us is -5; it must be at least"),
     (lambda: Noise(loss=2), "Noise.loss is 2; it must be between 0 and 1"),
     (lambda: Noise(retry_us=0), "Noise.retry_us is 0; it must be finite and above 0"),
@@ -111,15 +108,6 @@ REFUSED: tuple[tuple[Callable[[], object], str], ...] = (
     (lambda: struck(Congest("x", 1, 1)), "target of congest is 'x'; it must be one of l"),
     (lambda: struck(Fail("l", 1, 1)), "target of fail is 'l'; it must be one of w"),
     (lambda: inject(simpy.Environment(), [Lose("a", 1)], {}, {}), "this run has no links"),
-    (
-        lambda: from_plain({"is": "Source", "event": 1}),
-        "has no 'event'; did you mean 'events'?",
-    ),
-    (lambda: from_plain({"is": "Plan", "flush": 1}), "Plan.flush is 1; it must be true or false"),
-    (
-        lambda: from_plain({"is": "At", "cuts": [1, 2.0]}),
-        "At.cuts[1] is 2.0; it must be an",
-    ),
 )
 """Values of all parts of a run, and what is said of them."""
 

@@ -1,4 +1,4 @@
-"""Stations: queues, servers, speed, pauses, failures with and without a checkpoint."""
+"""Stations: queues, speed, pauses, failures with and without a checkpoint."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -8,7 +8,7 @@ import pytest
 import simpy
 
 from sim.kernel.plan import Worker
-from sim.kernel.station import Offer, Station
+from sim.kernel.station import Station
 
 TEN_US = 10.0
 
@@ -20,11 +20,9 @@ class Run:
         self.env = simpy.Environment()
         self.served: list[tuple[int, float, float, float]] = []
         self.entered: list[tuple[float, int]] = []
-        self.gone: list[int] = []
         self.restarted_us: list[float] = []
         restart = self.restart if restarts else None
         self.station: Station[int] = Station(self.env, worker, self.done, restart=restart)
-        self.station.drop_item = self.gone.append
 
     def done(self, item: int, arrived_us: float, started_us: float) -> None:
         self.served.append((item, arrived_us, started_us, self.env.now))
@@ -35,9 +33,9 @@ class Run:
     def at(self, time_us: float, action: Callable[..., Any], *arguments: Any) -> None:
         simpy.Timeout(self.env, time_us).callbacks.append(lambda _: action(*arguments))
 
-    def offer(self, item: int, work_us: float = TEN_US, *, must: bool = False) -> Offer:
+    def offer(self, item: int, work_us: float = TEN_US) -> bool:
         entered = lambda: self.entered.append((self.env.now, item))  # noqa: E731  # it stands in for a method
-        return self.station.offer(item, work_us, entered, must=must)
+        return self.station.offer(item, work_us, entered)
 
     def finish(self) -> list[tuple[int, float, float, float]]:
         self.env.run()
@@ -47,52 +45,38 @@ class Run:
 
 def test_first_come_first_served() -> None:
     run = Run(Worker())
-    assert [run.offer(item) for item in (1, 2)] == [Offer.ENTERED] * 2
+    assert [run.offer(item) for item in (1, 2)] == [False] * 2
     run.at(50.0, run.offer, 3)
     assert run.finish() == [(1, 0, 0, 10), (2, 0, 10, 20), (3, 50, 50, 60)]
-    assert run.station.utilisation() == 0.5
+    assert run.station.busy.mean(60.0) == 0.5
     assert run.station.inside.peak == 2
     assert run.station.inside.mean(60.0) == (2 * 10 + 10 + 10) / 60
 
 
-def test_dropping_when_full() -> None:
+def test_what_was_let_in_enters_even_a_full_queue_that_drops() -> None:
     run = Run(Worker(queue_limit=1, when_full="drop"))
-    outcomes = [run.offer(item) for item in range(4)]
-    assert outcomes == [Offer.ENTERED, Offer.ENTERED, Offer.DROPPED, Offer.DROPPED]
-    assert [item for item, *_ in run.finish()] == [0, 1]
-    assert run.station.dropped == 2
-    assert run.gone == [2, 3]
-
-
-def test_an_item_that_must_enter_is_not_dropped() -> None:
-    run = Run(Worker(queue_limit=1, when_full="drop"))
-    for item in (0, 1):
-        run.offer(item)
-    assert run.offer(2, must=True) is Offer.ENTERED
-    # It takes room: what need not enter finds the queue longer than its limit.
-    run.at(15.0, run.offer, 3)
-    assert [item for item, *_ in run.finish()] == [0, 1, 2]
-    assert (run.station.dropped, run.station.inside.peak) == (1, 3)
+    assert [run.offer(item) for item in range(4)] == [False] * 4
+    assert [item for item, *_ in run.finish()] == [0, 1, 2, 3]
 
 
 def test_blocking_when_full() -> None:
     run = Run(Worker(queue_limit=1))
     outcomes = [run.offer(item) for item in range(4)]
-    assert outcomes == [Offer.ENTERED, Offer.ENTERED, Offer.BLOCKED, Offer.BLOCKED]
-    # A blocked item arrives when it enters: the wait at the door is counted apart.
+    assert outcomes == [False, False, True, True]
+    # A blocked item arrives when it enters: the wait at the door does not count.
     assert run.finish() == [(0, 0, 0, 10), (1, 0, 10, 20), (2, 10, 20, 30), (3, 20, 30, 40)]
     assert run.entered == [(10, 2), (20, 3)]
-    assert (run.station.blocked, run.station.blocked_us, run.station.at_door) == (2, 30, 0)
+    assert (run.station.blocked, run.station.at_door) == (2, 0)
 
 
 def test_nobody_overtakes_those_at_the_door() -> None:
-    run = Run(Worker(servers=2, queue_limit=0))
+    run = Run(Worker(queue_limit=0))
     run.station.pause()
     # Told that 1 has entered, its sender offers 3 at once, while 2 still stands at the door.
     run.station.offer(1, TEN_US, lambda: run.offer(3))
     run.offer(2)
     run.at(5.0, run.station.resume)
-    assert run.finish() == [(1, 5, 5, 15), (2, 5, 5, 15), (3, 15, 15, 25)]
+    assert run.finish() == [(1, 5, 5, 15), (2, 15, 15, 25), (3, 25, 25, 35)]
 
 
 def test_a_pause_keeps_everything() -> None:
@@ -105,7 +89,7 @@ def test_a_pause_keeps_everything() -> None:
     run.at(60.0, run.offer, 3)
     run.at(104.0, run.station.resume)
     assert run.finish() == [(1, 0, 0, 110), (2, 0, 110, 120), (3, 60, 120, 130)]
-    assert run.station.utilisation() == 30 / 130
+    assert run.station.busy.mean(130.0) == 30 / 130
     with pytest.raises(ValueError, match="pauses to undo is 0; it must be above 0"):
         run.station.resume()
 
@@ -133,7 +117,6 @@ def test_a_failure_loses_what_the_worker_holds() -> None:
     assert run.finish() == [(5, 40, 40, 50)]
     assert run.entered == [(5, 3)]  # the sender must not wait for ever
     assert run.station.lost == 4
-    assert run.gone == [1, 2, 3, 4]
     with pytest.raises(ValueError, match="failures to undo is 0; it must be above 0"):
         run.station.recover()
 
@@ -169,11 +152,10 @@ def test_a_worker_that_restarts_serves_again_what_came_since_its_checkpoint() ->
 def test_little_and_conservation_whatever_goes_wrong(seed: int, *, restarts: bool) -> None:
     rng = np.random.default_rng(seed)
     when_full: Literal["block", "drop"] = "block" if seed % 2 else "drop"
-    servers = 1 if restarts else 2
-    worker = Worker(servers=servers, queue_limit=3, when_full=when_full)
+    worker = Worker(queue_limit=3, when_full=when_full)
     run = Run(worker, restarts=restarts)
     for item, time_us in enumerate(rng.uniform(0, 1_000, 200)):
-        run.at(float(time_us), run.offer, item, float(rng.exponential(5 * servers)))
+        run.at(float(time_us), run.offer, item, float(rng.exponential(5)))
     station = run.station
     for begin, end in ((station.pause, station.resume), (station.fail, station.recover)):
         for time_us in rng.uniform(0, 1_000, 5):
@@ -191,7 +173,7 @@ def test_little_and_conservation_whatever_goes_wrong(seed: int, *, restarts: boo
     assert station.inside.value == 0
     assert station.served > 0
     assert (station.repeated if restarts else station.lost) > 0
-    assert (station.blocked if seed % 2 else station.dropped) > 0
+    assert (station.blocked > 0) == (when_full == "block")
     items = [item for item, *_ in run.served]
-    assert len(set(items)) == 200 - station.dropped - station.lost
+    assert len(set(items)) == 200 - station.lost
     assert len(items) - len(set(items)) == station.repeated
