@@ -26,12 +26,13 @@ from pyarrow import parquet
 from pyarrow.lib import ArrowException
 
 from straggler.errors import UsageError
+from straggler.inputs.archives import archive_of, unpacked
 from straggler.inputs.set_aside import Flaw
 from straggler.inputs.text_files import is_stream, name_of
 from straggler.options import STDIO
 
 STREAM_MAX = 1 << 28
-"""Most bytes of a stream: a table takes 20 to 40 times as much."""
+"""Most bytes of a stream, and of what is packed in a file: a table takes 20 to 40 times as much."""
 FIRST_BYTES = 1 << 16
 """Bytes that are read before the rest, because a device may be endless."""
 HEAD_ROWS = 100
@@ -84,7 +85,7 @@ def read_frame(path: Path, format: Format) -> Frame:
             first = file.read(FIRST_BYTES)
             if first.startswith(b"PAR1") and path.is_file():
                 return _read_parquet(name, path)
-            if b"\0" in first and first[:2] not in _MARKS:
+            if b"\0" in first and first[:2] not in _MARKS and archive_of(first) is None:
                 if not first.startswith(b"PAR1"):
                     raise UsageError(f"{name} is neither a Parquet nor a CSV file")
             elif path.suffix.lower() in {".parquet", ".pq"}:
@@ -96,7 +97,7 @@ def read_frame(path: Path, format: Format) -> Frame:
                 )
             if first.startswith(b"PAR1"):
                 return _read_parquet(name, BytesIO(data))
-            return _read_csv(name, data, format)
+            return _read_csv(name, unpacked(name, data, STREAM_MAX), format)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror or error}") from error
 

@@ -33,6 +33,7 @@ FILES: dict[str, str | bytes] = {
     "twice.csv": "event_time,value,value\n1,2,3\n",
     "picture.csv": b"\x89PNG\r\n\x1a\n\x00\xff\xfe" * 20,
     "fake.parquet": STREAM,
+    "packed.csv": b"7z\xbc\xaf\x27\x1c" + bytes(99),
     "deep.json": "[" * 200_000,
     "latin.csv": "page,bytes\ncafé,1\n".encode("latin-1"),
     "messy.csv": "event_time,value,key\n1,1,a\nsoon,2,a\n3,much,a\n12,4,a\n31,7\n",

@@ -1,17 +1,24 @@
 """Files of users: rows are read to the last digit, or set aside with a reason and their line."""
 
+import lzma
 import subprocess
+import zipfile
 from collections.abc import Callable
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from model.vocabulary import stable_hash
 from straggler.errors import UsageError
 from straggler.inputs import frames, text_files
+from straggler.inputs.archives import unpacked
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
 from straggler.inputs.tables import Recording, read_table
 from straggler.inputs.text_files import read_json, read_lines
@@ -130,7 +137,55 @@ def test_types_that_no_cell_of_can_be_read_are_refused(
         table(tmp_path, columns, **{column: array})
 
 
-# Streams: refused in one sentence, in bounded memory.
+# Packed files and streams: read whole, or refused in one sentence, in bounded memory.
+
+
+TEXT = b"event_time,value\n" + b"".join(b"%d,%d\n" % (n, n * n % 97) for n in range(200))
+
+
+def pack(kind: str) -> bytes:
+    """Return the text in an archive."""
+    if kind == "xz":
+        return lzma.compress(TEXT)
+    if kind == "zip":
+        file = BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("data.csv", TEXT)
+        return file.getvalue()
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, kind.replace("bzip2", "bz2")) as stream:
+        stream.write(TEXT)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+PACKED = {kind: pack(kind) for kind in ("gzip", "bzip2", "xz", "zip", "zstd", "lz4")}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_a_packed_file_is_read_within_a_limit_or_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "data.csv.packed"
+    path.write_bytes(PACKED[kind])
+    assert len(read_table(path).events) == 200
+    path.write_bytes(PACKED[kind][: len(PACKED[kind]) // 2])
+    with pytest.raises(UsageError, match=rf"is no {kind} archive of one file that can be read"):
+        read_table(path)
+    assert unpacked("data.csv", PACKED[kind], len(TEXT)) == TEXT
+    with pytest.raises(UsageError, match=r"^what is packed in data.csv has more than 0 MiB$"):
+        unpacked("data.csv", PACKED[kind], len(TEXT) - 1)
+
+
+@given(
+    kind=st.sampled_from(sorted(PACKED)),
+    at=st.integers(0, 1 << 16),
+    wrong=st.binary(min_size=1, max_size=40),
+)
+def test_a_damaged_archive_is_read_whole_or_refused(kind: str, at: int, wrong: bytes) -> None:
+    data = bytearray(PACKED[kind])
+    at = 8 + at % (len(data) - 8)
+    data[at : at + len(wrong)] = wrong
+    with suppress(UsageError):  # no other error; a byte may also mean nothing
+        unpacked("data.csv", bytes(data), 1 << 20)
 
 
 @pytest.mark.parametrize(
