@@ -52,9 +52,10 @@ class ClusterRun(NamedTuple):
     """Spark's own trace."""
 
     def fail(self, sentences: Sequence[str], promise: Promise = lambda *_: ()) -> None:
-        """Fail the test; store a smaller workload that fails, too, for ``straggler replay``."""
+        """Fail the test with the cluster; store a smaller workload for ``straggler replay``."""
         trial = Trial(self.room, self.room.spark(), SPARK, self.room.step_types, promise=promise)
-        fail_with(sentences, trial.report(self.run.workload, counterexamples.FOLDER))
+        cluster = [f"The cluster: {self.run.plan!r}", *sentences]
+        fail_with(cluster, trial.report(self.run.workload, counterexamples.FOLDER))
 
 
 Simulated = Mapping[str, TimedRun]
