@@ -4,6 +4,7 @@ For promises about probabilities, keys are drawn independently
 (``straggler/rooms/grouping/draws.py``).
 """
 
+from dataclasses import replace
 from itertools import product
 from math import log2, sqrt
 from statistics import fmean, stdev
@@ -79,6 +80,13 @@ def test_the_makespan_is_that_of_a_fluid_but_for_two_tuples(
     # The cost of candidates grows with n, up to 0.04: instances have fewer light keys each.
     for each in balance_claims.closeness(workload, trace):
         assert each.rho_of_candidates < 0.05
+
+
+def test_the_printed_tag_keeps_the_promise_on_equal_instances_alone(seed: int) -> None:
+    for slow, expected in ((0, Outcome.HOLDS), (2, Outcome.BROKEN)):
+        workload = replace(drawn(4, "tag-literal"), slow=slow).workload(seed)
+        verdict = balance_claims.check_closeness(workload, run(workload))
+        assert verdict.outcome is expected, verdict
 
 
 def rho_of(draws: Draws, seed: int) -> float:
