@@ -32,6 +32,9 @@ class RunSettings(Settings):
     zipf: Annotated[
         float, Setting("exponent of the distribution of keys (but of words)", at_least=0)
     ] = 1.0
+    keys_file: Annotated[
+        str | None, Setting("scenario words: file with a key in each line, instead", none=NONE)
+    ] = None
     load: Annotated[
         float | None,
         Setting(
@@ -57,7 +60,8 @@ class RunSettings(Settings):
     def size(self, rate_hz: float, speeds: tuple[float, ...]) -> Size:
         """Return the size of the stream for instances that can serve ``rate_hz``."""
         load = 1.0 if self.load is None else self.load
-        return Size(self.tuples, self.keys, self.zipf, load * rate_hz, speeds)
+        rate_hz *= load
+        return Size(self.tuples, self.keys, self.zipf, rate_hz, speeds, self.keys_file)
 
 
 SETTINGS: Mapping[str, Setting] = {
