@@ -35,6 +35,13 @@ def test_words_come_in_the_order_of_the_text_but_for_delays() -> None:
     assert len(set(first)) > len(first) / 20
 
 
+def test_a_window_is_as_long_as_a_micro_batch() -> None:
+    settings = {"tuples": "2000", "batch_us": "10000", "window_tuples": "1"}
+    timed = from_settings(settings, 1)
+    arrived_us = [each.arrival_us - timed.plan.epoch_us for each in timed.workload.arrivals]
+    assert timed.summary["windows"] == len({each // 10_000 for each in arrived_us}) > 2
+
+
 def test_keys_are_the_lines_of_a_file_over_and_over(tmp_path: Path) -> None:
     file = tmp_path / "urls.txt"
     file.write_text("/a b\n/c\n", encoding="utf-8")
