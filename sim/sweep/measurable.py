@@ -79,7 +79,7 @@ MOMENT = Setting(
     "moment, as a share of the run", above=0, at_most=1, name=AT, kind=float, default=1.0
 )
 AT_S = "at_s"
-SECOND = Setting("moment, in seconds, in place of a share", above=0, name=AT_S, kind=float)
+SECOND = Setting("moment, in seconds", above=0, name=AT_S, kind=float, default=1.0)
 TENTH = 0.1
 SECOND_US = 1e6
 

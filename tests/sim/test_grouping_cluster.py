@@ -1,6 +1,7 @@
 """The timed room on small clusters: what costs time, what is measured, and what faults do."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -109,7 +110,7 @@ def test_nag_adapts_to_the_network_and_not_to_speeds() -> None:
     # that a way is 360 us, nearer to 430 than to 208.
     rack = Worker(place=Place(node=1))
     congested = Congest("log>worker-1", 99_500, 100_000, 0.05)
-    plan = plan_of(REGULAR, rack, rack._replace(speed=0.5), measured=True, faults=(congested,))
+    plan = plan_of(REGULAR, rack, replace(rack, speed=0.5), measured=True, faults=(congested,))
     config = GroupingConfig(2, "nag-dynamic", window_tuples=100, tiers=(2, 2))
     timed = simulate(plan, config, 1)
     assert timed.workload.config["later_tiers"] == [[2, [2, 3]], [3, [2, 2]]]

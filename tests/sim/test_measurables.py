@@ -67,7 +67,6 @@ def test_several_moments_of_a_run_are_those_that_one_alone_gives(room: str) -> N
     assert several[0] != several[1]
     (second,) = known.fans["at_s"](settings, 1, ["0.1"])
     assert second == known.measure({**settings, "at_s": "0.1"}, 1)
-    assert 0 < second["time_us"] <= 1e5
 
 
 # --------------------------------------------------------------------------------- the streams
