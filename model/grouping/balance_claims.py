@@ -87,13 +87,10 @@ def _balance(seen: Evidence, window: Window, weights: Weights, delta: float) -> 
 def _costs_of(config: GroupingConfig, window: Window) -> list[int]:
     """Return c_i, the load that a tuple adds to each instance, by the table of policies."""
     times_us = config.times_of(window.first_batch)
-    weights = [4 - tier for tier in config.tiers or (0,) * config.instances]
     if config.policy.startswith("tag"):
         return list(times_us)
-    if config.policy == "nag-static":
-        return [12 // weight for weight in weights]
-    if config.policy == "nag-dynamic":
-        return [time_us * 12 // weight for time_us, weight in zip(times_us, weights, strict=True)]
+    if config.policy.startswith("nag"):
+        return [12 // (4 - tier) for tier in config.tiers_of(window.first_batch)]
     if config.policy not in POLICIES:
         msg = f"there is no policy {config.policy!r}"
         raise ValueError(msg)

@@ -123,11 +123,11 @@ class Machine:
         """Return whether a window of so many tuples ends with its micro-batch."""
         return tuples >= self.config.window_tuples
 
-    def rebalance(self, times_us: tuple[int, ...]) -> Sequence[Heavy]:
-        """Begin a window, given the time of a tuple at each instance; return its heavy keys."""
+    def rebalance(self, times_us: tuple[int, ...], tiers: tuple[int, ...]) -> Sequence[Heavy]:
+        """Begin a window with these times and distances; return its heavy keys."""
         buckets = [state.buckets for state in self._states]
         learnt = Learnt(self._tuples, self._summaries, buckets)
-        self._table = rebalance(self._table, learnt, times_us)
+        self._table = rebalance(self._table, learnt, times_us, tiers)
         self._states = [begin_window(self._table, state) for state in self._states]
         self._summaries = [{} for _ in self._states]
         self._tuples = 0
@@ -189,7 +189,7 @@ def run(workload: Workload, rules: Rules = RULES) -> Trace:
     window = tuples = 0
     for number, arrivals in enumerate(workload.batches()):
         if machine.is_full(tuples):
-            steps += machine.rebalance(config.times_of(number))
+            steps += machine.rebalance(config.times_of(number), config.tiers_of(number))
             window, tuples = window + 1, 0
         for event, chosen in zip(arrivals, routes(machine, arrivals), strict=True):
             steps.append(chosen)

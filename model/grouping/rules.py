@@ -11,6 +11,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from model.grouping.candidates import CANDIDATES, bucket_of, place
@@ -131,16 +132,11 @@ def _by_tier(config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ..
     return tuple([WEIGHT_UNIT // TIER_WEIGHTS[tier] for tier in tiers])
 
 
-def _by_tier_and_time(config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ...]:
-    pairs = zip(times_us, _by_tier(config, times_us), strict=True)
-    return tuple([time_us * cost for time_us, cost in pairs])
-
-
 _COUNTED = ("key", "shuffle", "pkg", "w-choices", "dkg", "dag")
 COSTS: Mapping[str, Costs] = {
     **dict.fromkeys(_COUNTED, _one_each),
     "nag-static": _by_tier,
-    "nag-dynamic": _by_tier_and_time,
+    "nag-dynamic": _by_tier,
     "tag-literal": times,
     "tag": times,
 }
@@ -167,9 +163,11 @@ def first_table(config: GroupingConfig, rules: Rules) -> Table:
     return _table(config, rules, 0, config.times_of(0), {}, 0, None)
 
 
-def rebalance(before: Table, learnt: Learnt, times_us: tuple[int, ...]) -> Table:
+def rebalance(
+    before: Table, learnt: Learnt, times_us: tuple[int, ...], tiers: tuple[int, ...]
+) -> Table:
     """Return the table of the next window, in which a tuple takes these times."""
-    config, rules = before.config, before.rules
+    config, rules = replace(before.config, tiers=tiers), before.rules
     merged = merge_all(config, rules, learnt.summaries)
     limit = config.theta_share * learnt.tuples
     heavy = {key: each for key, each in merged.items() if each.counted > limit}

@@ -6,7 +6,7 @@ names here follow it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 from model.vocabulary.settings import JsonObject, PlainData, Setting, Settings, is_int, require
 from model.vocabulary.trace import fields_of
@@ -35,6 +35,14 @@ TIME_US_MAX = 10**12
 REASON_NOT_FINITE = "value is not a finite number"
 
 
+Pairs: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
+"""Numbers of all instances, each with the micro-batch from which on they count."""
+
+
+def _of(pairs: Pairs, batch: int, before: tuple[int, ...]) -> tuple[int, ...]:
+    return next((each for first, each in reversed(pairs) if first <= batch), before)
+
+
 @dataclass(frozen=True, slots=True)
 class GroupingConfig(Settings):
     """Settings of a router that spreads a stream over the instances of an operator.
@@ -44,7 +52,7 @@ class GroupingConfig(Settings):
 
     instances: Annotated[int, Setting("n, number of instances", above=0)]
     policy: Annotated[str, Setting("rule of the router", choices=POLICIES)] = "tag"
-    times_us: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    times_us: Pairs = ()
     """Pairs (first micro-batch, time each instance is busy with a tuple (us)); empty: 1 us each."""
     latency_us: Annotated[
         tuple[int, ...], Setting("propagation delay to each instance; decides among equals only")
@@ -77,6 +85,8 @@ class GroupingConfig(Settings):
     tiers: Annotated[
         tuple[int, ...], Setting("nag: distance of each instance, 0 to 3", at_least=0, at_most=3)
     ] = ()
+    later_tiers: Pairs = ()
+    """Pairs (first micro-batch, above 0, distance of each instance), for ``nag-dynamic``."""
     hash_seed: Annotated[int, Setting("seed of the hash functions", at_least=0, below=1 << 64)] = 42
     top: Annotated[int, Setting("number of largest values in an answer", above=0)] = 3
 
@@ -85,28 +95,30 @@ class GroupingConfig(Settings):
         require(good, "eps", self.eps, f"at most half of theta, {self.theta_share / 2}")
         self._require_one_an_instance("latency_us", self.latency_us, 0)
         self._require_one_an_instance("tiers", self.tiers, 0)
-        self._require_times()
-
-    def _require_times(self) -> None:
-        last = -1
-        for pair in self.times_us:
-            good = isinstance(pair, tuple) and len(pair) == 2 and is_int(pair[0])
-            require(good, "an entry of times_us", pair, "a micro-batch and its times")
-            batch, times = pair
-            require(batch > last, "the micro-batch of times_us", batch, f"at least {last + 1}")
-            require(bool(times), "times_us", self.times_us, "a time for every instance")
-            self._require_one_an_instance("times_us", times, 1)
-            last = batch
+        self._require_pairs("times_us", self.times_us, 0, 1, TIME_US_MAX)
         first = self.times_us[0][0] if self.times_us else 0
         require(first == 0, "the first micro-batch of times_us", first, "0")
+        self._require_pairs("later_tiers", self.later_tiers, 1, 0, 3)
 
-    def _require_one_an_instance(self, name: str, values: tuple[int, ...], least: int) -> None:
+    def _require_pairs(self, name: str, pairs: Pairs, first: int, least: int, most: int) -> None:
+        for pair in pairs:
+            good = isinstance(pair, tuple) and len(pair) == 2 and is_int(pair[0])
+            require(good, f"an entry of {name}", pair, "a micro-batch and its numbers")
+            batch, values = pair
+            require(batch >= first, f"the micro-batch of {name}", batch, f"at least {first}")
+            require(bool(values), name, pairs, "a number for every instance")
+            self._require_one_an_instance(name, values, least, most)
+            first = batch + 1
+
+    def _require_one_an_instance(
+        self, name: str, values: tuple[int, ...], least: int, most: int = TIME_US_MAX
+    ) -> None:
         good = isinstance(values, tuple) and len(values) in {0, self.instances}
         require(good, name, values, f"one number for each of the {self.instances} instances")
         for value in values:
             require(is_int(value), name, value, "made of integers")
             require(value >= least, name, value, f"at least {least}")
-            require(value <= TIME_US_MAX, name, value, f"at most {TIME_US_MAX}")
+            require(value <= most, name, value, f"at most {most}")
 
     @property
     def theta_share(self) -> float:
@@ -122,25 +134,30 @@ class GroupingConfig(Settings):
 
     def times_of(self, batch: int) -> tuple[int, ...]:
         """Return ``t_i`` of a window whose first micro-batch is ``batch`` (us)."""
-        times = (1,) * self.instances
-        for first, each in self.times_us:
-            times = each if first <= batch else times
-        return times
+        return _of(self.times_us, batch, (1,) * self.instances)
+
+    def tiers_of(self, batch: int) -> tuple[int, ...]:
+        """Return the distances in a window whose first micro-batch is ``batch``."""
+        given = self.tiers or (0,) * self.instances
+        return _of(self.later_tiers, batch, given) if self.policy == "nag-dynamic" else given
 
     def to_json(self) -> dict[str, PlainData]:
         """Return plain data; ``GroupingConfig.from_json`` reads it back."""
         data = Settings.to_json(self)
         data["times_us"] = [[batch, list(times)] for batch, times in self.times_us]
+        data["later_tiers"] = [[batch, list(tiers)] for batch, tiers in self.later_tiers]
+        if not self.later_tiers:
+            del data["later_tiers"]  # stores of earlier versions do not have it
         return data | {name: list(data[name]) for name in ("latency_us", "tiers")}
 
     @classmethod
     def _decoded(cls, data: JsonObject) -> dict[str, PlainData]:
         given = {**data}
-        for name in sorted({"latency_us", "tiers", "times_us"} & set(data)):
+        for name in sorted({"latency_us", "tiers", "times_us", "later_tiers"} & set(data)):
             try:
                 given[name] = tuple(data[name])
-                if name == "times_us":
-                    given[name] = tuple((batch, tuple(times)) for batch, times in data[name])
+                if name in ("times_us", "later_tiers"):
+                    given[name] = tuple((batch, tuple(each)) for batch, each in data[name])
             except (TypeError, ValueError) as error:
                 msg = f"{name} is {data[name]!r}; it must be a list"
                 raise ValueError(msg) from error

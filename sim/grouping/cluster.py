@@ -13,7 +13,8 @@ Rules of this file:
   sender stands still until all senders have reached the mark and a tuple of the next window has
   arrived.
 * Times are measured when the last sender has reached the end of a window: the mean time of the
-  tuples that an instance has served since the previous measurement.
+  tuples that an instance has served since the previous measurement. So are tiers (``nag-dynamic``):
+  by the mean time of the tuples that have entered since.
 * A failure of an instance takes the senders back to their checkpoint. The senders route again all
   tuples that they have routed since, and send nothing twice.
 """
@@ -22,12 +23,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
+from statistics import fmean
 from typing import Any
 
 import simpy
 
 from model.vocabulary import Event, Fault, GroupingConfig, Trace
-from sim.grouping.instances import measure_times_us
+from sim.grouping.instances import measure_tiers, measure_times_us
 from sim.grouping.machine import GroupingMachine
 from sim.grouping.record import GroupingRecord, Passage
 from sim.kernel.link import HERE, AnyLink, Tier
@@ -75,8 +77,10 @@ class GroupingCluster:
         self.record = GroupingRecord()
         self.is_measured = plan.tuned(GroupingTuning()).measured
         guess = ((0, config.times_of(0)),)
-        self.config = replace(config, times_us=guess) if self.is_measured else config
-        """Configuration, with the times measured so far."""
+        self.config = config
+        """Configuration, with the times and tiers measured so far."""
+        if self.is_measured:
+            self.config = replace(config, times_us=guess, later_tiers=())
         self.links: dict[str, AnyLink] = {}
         self._env = env
         self._work_us = tuple_work_us(plan, seeds)
@@ -88,6 +92,7 @@ class GroupingCluster:
         self._window = 0  # number of the window that is open at the log
         self._first = 0  # number of the first tuple of that window
         self._times_us = config.times_of(0)  # times in the window that senders are in
+        self._tiers = config.tiers_of(0)
         self._over: _Mark | None = None  # end of that window, once all senders have reached it
         self._saved = machine.saved()
         # Tuples routed, and parts of micro-batches ended (None), by senders since the checkpoint.
@@ -197,9 +202,11 @@ class GroupingCluster:
     # -------------------------------------------------------------------------- between two windows
 
     def _measure(self) -> None:
-        served = [instance.measure() for instance in self.instances]
+        served, ways_us = zip(*[instance.measure() for instance in self.instances], strict=True)
         if self.is_measured:
             self._times_us = measure_times_us(self.plan, self._times_us, served)
+            if self.config.policy == "nag-dynamic":
+                self._tiers = measure_tiers(self.plan, self._tiers, ways_us)
 
     def _wake(self) -> None:
         """Schedule the rebalance as an event of its own: several windows may end at one instant."""
@@ -209,14 +216,18 @@ class GroupingCluster:
         """Begin the next window, and let all senders go on."""
         mark, self._over = self._over, None
         assert mark is not None
-        known_us = self.config.times_of(mark.next_batch)
+        batch = mark.next_batch
+        known_us, known = self.config.times_of(batch), self.config.tiers_of(batch)
         if not self.is_measured:
-            self._times_us = known_us
-        elif self._times_us != known_us:
-            pairs = (*self.config.times_us, (mark.next_batch, self._times_us))
+            self._times_us, self._tiers = known_us, known
+        if self._times_us != known_us:
+            pairs = (*self.config.times_us, (batch, self._times_us))
             self.config = replace(self.config, times_us=pairs)
+        if self._tiers != known:
+            pairs = (*self.config.later_tiers, (batch, self._tiers))
+            self.config = replace(self.config, later_tiers=pairs)
         self.record.begin_window(mark.next_tuple, self._times_us, self._env.now)
-        self.record.steps += self.machine.rebalance(self._times_us)
+        self.record.steps += self.machine.rebalance(self._times_us, self._tiers)
         self._save()
         # Senders take turns in the order of their next tuples, so that none gets ahead.
         turn = mark.next_tuple % len(self._senders)
@@ -323,7 +334,8 @@ class Instance:
             env, replace(worker, queue_limit=None), self._serve, self._begin, cluster.restart
         )
         self._env, self._cluster, self._number = env, cluster, number
-        self._tuples, self._busy_us = 0, 0.0  # served since the last measurement, and for how long
+        # Since the last measurement: tuples served, their time, and how long each was on its way.
+        self._tuples, self._busy_us, self._ways_us = 0, 0.0, list[float]()
         self._bits = 8.0 * plan.cluster.tuple_bytes
         self._way = self._back = None
         tier = plan.way(HERE, worker.place)
@@ -340,10 +352,11 @@ class Instance:
         else:
             self._way.send(passage, self._bits)
 
-    def measure(self) -> tuple[int, float]:
-        """Return the number of tuples served since the last call, and how long that took (us)."""
-        found = self._tuples, self._busy_us
-        self._tuples, self._busy_us = 0, 0.0
+    def measure(self) -> tuple[tuple[int, float], float | None]:
+        """Return tuples served since the last call, their time, and the mean time of a way (us)."""
+        way_us = fmean(self._ways_us) if self._ways_us else None
+        found = (self._tuples, self._busy_us), way_us
+        self._tuples, self._busy_us, self._ways_us = 0, 0.0, []
         return found
 
     def _link(
@@ -355,6 +368,7 @@ class Instance:
         return link
 
     def _enter(self, passage: Passage) -> None:
+        self._ways_us.append(self._env.now - passage.sent_us)
         self.station.offer(passage, passage.work_us)
 
     def _begin(self, passage: Passage) -> float:

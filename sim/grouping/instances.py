@@ -4,6 +4,7 @@ Source: docs/grouping.md, section 1.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import inf, prod
 
 from model.vocabulary.grouping import TIME_US_MAX
@@ -84,5 +85,23 @@ def measure_times_us(
         [
             time_us(plan, i, busy_us / tuples) if tuples else known_us[i]
             for i, (tuples, busy_us) in enumerate(served)
+        ]
+    )
+
+
+def measure_tiers(
+    plan: Plan, known: Sequence[int], ways_us: Sequence[float | None]
+) -> tuple[int, ...]:
+    """Return every measured tier; ``ways_us`` has each instance's mean time of a tuple on its way.
+
+    An instance that nothing has reached keeps its known tier.
+    """
+    bits = 8 * plan.cluster.tuple_bytes
+    free_us = [each.latency_us + bits / each.bandwidth_mbps for each in plan.tiers]
+    limits = [near_us * far_us for near_us, far_us in pairwise(free_us)]
+    return tuple(
+        [
+            tier if way_us is None else sum(way_us**2 > limit for limit in limits)
+            for tier, way_us in zip(known, ways_us, strict=True)
         ]
     )

@@ -40,8 +40,8 @@ class GroupingMachine(Protocol):
         """Return whether a window with so many tuples ends with this micro-batch."""
         ...
 
-    def rebalance(self, times_us: tuple[int, ...]) -> Sequence[Step]:
-        """Begin a window with these times per tuple; return the steps that can be seen.
+    def rebalance(self, times_us: tuple[int, ...], tiers: tuple[int, ...]) -> Sequence[Step]:
+        """Begin a window with these times and distances; return the steps that can be seen.
 
         All senders have ended the last micro-batch of the window before.
         """

@@ -8,10 +8,12 @@ reach the senders a little out of order.
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice, pairwise
+from pathlib import Path
 from typing import NamedTuple
 
-from sim.grouping.words import read_words
+from sim.grouping.words import read_keys, read_words
 from sim.kernel.distributions import Exponential
 from sim.kernel.faults import Slow
 from sim.kernel.plan import Plan
@@ -33,6 +35,8 @@ class Size(NamedTuple):
     rate_hz: float
     speeds: tuple[float, ...]
     """Speed of each instance."""
+    keys_file: str | None = None
+    """File of keys (``words``)."""
 
     @property
     def duration_us(self) -> float:
@@ -91,10 +95,16 @@ def stragglers(size: Size) -> Plan:
 
 
 def words(size: Size) -> Plan:
-    """Return a stream whose keys are the words of Python's standard library, in their order."""
-    keys = tuple([word for word, _ in islice(read_words(), size.tuples)])
+    """Return a stream whose keys are the words of Python's standard library, in their order.
+
+    The lines of a file may take their place; after the last one comes the first one again.
+    """
+    name, read = f"words of Python {platform.python_version()}", read_words
+    if size.keys_file is not None:
+        name, read = f"keys of {Path(size.keys_file).name}", partial(read_keys, size.keys_file)
+    keys = tuple([word for word, _ in islice(read(), size.tuples)])
     source = replace(_source(size, size.tuples), keys=keys, in_turn=True)
-    return Plan((source,), name=f"words of Python {platform.python_version()}, simulated times")
+    return Plan((source,), name=f"{name}, simulated times")
 
 
 SCENARIOS: Mapping[str, Callable[[Size], Plan]] = {

@@ -15,7 +15,7 @@ from sim.grouping.scenarios import SCENARIOS, Size
 from sim.kernel.distributions import mean_us
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
-from sim.kernel.trigger import EveryTuples
+from sim.kernel.trigger import Every, EveryTuples, When
 
 MEASURED = "measured"
 TIMES = (MEASURED, "given")
@@ -32,6 +32,9 @@ class RunSettings(Settings):
     zipf: Annotated[
         float, Setting("exponent of the distribution of keys (but of words)", at_least=0)
     ] = 1.0
+    keys_file: Annotated[
+        str | None, Setting("scenario words: file with a key in each line, instead", none=NONE)
+    ] = None
     load: Annotated[
         float | None,
         Setting(
@@ -49,15 +52,24 @@ class RunSettings(Settings):
         ),
     ] = MEASURED
     batch_tuples: Annotated[int, Setting("tuples of a micro-batch", above=0)] = 1_000
+    batch_us: Annotated[
+        int | None, Setting("time of a micro-batch, in place of its tuples", above=0, none=NONE)
+    ] = None
     policies: Annotated[
         tuple[str, ...],
         Setting("policies that are compared on the same arrivals", choices=(ALL, NONE, *POLICIES)),
     ] = (ALL,)
 
+    @property
+    def trigger(self) -> When:
+        """End of micro-batches."""
+        return EveryTuples(self.batch_tuples) if self.batch_us is None else Every(self.batch_us)
+
     def size(self, rate_hz: float, speeds: tuple[float, ...]) -> Size:
         """Return the size of the stream for instances that can serve ``rate_hz``."""
         load = 1.0 if self.load is None else self.load
-        return Size(self.tuples, self.keys, self.zipf, load * rate_hz, speeds)
+        rate_hz *= load
+        return Size(self.tuples, self.keys, self.zipf, rate_hz, speeds, self.keys_file)
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -120,7 +132,7 @@ def prepare(texts: Mapping[str, str]) -> GroupingRun:
         cluster=bare.cluster,
         tuning=GroupingTuning(measured=is_measured),
         faults=(*plan.faults, *hardware.schedule),
-        trigger=EveryTuples(settings.batch_tuples),
+        trigger=settings.trigger,
     )
     return GroupingRun(plan, _config(values, bare, is_measured), settings.load is None)
 

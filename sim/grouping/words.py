@@ -1,10 +1,13 @@
-"""A real skewed stream: the words of Python's standard library, in their order."""
+"""Real skewed streams: the words of Python's standard library, and the lines of a file."""
 
 import re
 import sys
 import sysconfig
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+
+from model.vocabulary.settings import require
 
 _WORD = re.compile(r"[A-Za-z]\w*")
 
@@ -20,3 +23,14 @@ def read_words() -> Iterator[tuple[str, int]]:
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             for word in _WORD.findall(line):
                 yield word, number
+
+
+def read_keys(file: str) -> Iterator[tuple[str, int]]:
+    """Yield the lines of a file with their numbers; raise ``ValueError`` if there is none."""
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:  # such as bytes that are no UTF-8
+        msg = f"keys_file is {file!r}, which cannot be read ({error})"
+        raise ValueError(msg) from error
+    require(bool(lines), "keys_file", file, "a file with a key in each line")
+    yield from zip(lines, count(1))

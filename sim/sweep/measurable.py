@@ -78,45 +78,53 @@ AT = "at"
 MOMENT = Setting(
     "moment, as a share of the run", above=0, at_most=1, name=AT, kind=float, default=1.0
 )
+AT_S = "at_s"
+SECOND = Setting("moment, in seconds", above=0, name=AT_S, kind=float, default=1.0)
 TENTH = 0.1
+SECOND_US = 1e6
 
 
 def moments(
     from_settings: Callable[[Settings, int], TimedRun], known: Mapping[str, Setting]
 ) -> Measurable:
-    """Return a measurable of the columns of a run's series at one moment, the setting ``at``.
+    """Return a measurable of the columns of a run's series at one moment.
 
-    A moment is a share of the run, above 0 and up to 1. The figure of a column is its mean over the
-    tenth of the run that ends at the moment; rows without a value are left out.
+    A moment is a share of the run, ``at``, above 0 and up to 1, or a number of seconds, ``at_s``,
+    which is the same time in every run. The figure of a column is its mean over the tenth of the
+    run, or of a second, that ends at the moment; rows without a value are left out.
     """
-    several = partial(_measure_moments, from_settings)
-    return Measurable({**known, AT: MOMENT}, partial(_measure_moment, several), {AT: several})
+    several = {name: partial(_measure_moments, from_settings, name) for name in (AT, AT_S)}
+    settings = {**known, AT: MOMENT, AT_S: SECOND}
+    return Measurable(settings, partial(_measure_moment, several), several)
 
 
 def _measure_moment(
-    several: Callable[[Settings, int, Sequence[str]], Sequence[Figures]],
+    several: Mapping[str, Callable[[Settings, int, Sequence[str]], Sequence[Figures]]],
     settings: Settings,
     seed: int,
 ) -> Figures:
-    return several(settings, seed, [settings.get(AT, MOMENT.write(MOMENT.default))])[0]
+    name = AT_S if AT_S in settings else AT
+    return several[name](settings, seed, [settings.get(name, MOMENT.write(MOMENT.default))])[0]
 
 
 def _measure_moments(
     from_settings: Callable[[Settings, int], TimedRun],
+    name: str,
     settings: Settings,
     seed: int,
     texts: Sequence[str],
 ) -> list[Figures]:
     """Measure all moments on the same run."""
-    moments = [float(MOMENT.read(text)) for text in texts]
-    others = {key: text for key, text in settings.items() if key != AT}
+    moments = [float({AT: MOMENT, AT_S: SECOND}[name].read(text)) for text in texts]
+    others = {key: text for key, text in settings.items() if key not in (AT, AT_S)}
     series = from_settings(others, seed).series
-    return [columns_at(series, moment) for moment in moments]
+    whole_us = series["time_us"][-1] if name == AT else SECOND_US
+    return [columns_at(series, moment, whole_us) for moment in moments]
 
 
-def columns_at(series: Mapping[str, FloatArray], moment: float) -> Figures:
-    """Return the mean of every column over the tenth of the run that ends at ``moment``."""
-    share = series["time_us"] / series["time_us"][-1]
+def columns_at(series: Mapping[str, FloatArray], moment: float, whole_us: float) -> Figures:
+    """Return the mean of every column over the tenth of ``whole_us`` that ends at ``moment``."""
+    share = series["time_us"] / whole_us
     # The tolerance is for shares such as 0.3, which no float equals.
     rows = (share > moment - TENTH + 1e-9) & (share <= moment + 1e-9)
     return {name: _mean(column[rows]) for name, column in series.items()}

@@ -152,6 +152,8 @@ class Table(NamedTuple):
     """The instance of each key that was heavy when the map was made (``dkg`` only)."""
     buckets: tuple[int, ...] | None = None
     """The instance of each bucket; ``None`` before the first map (``dkg`` only)."""
+    tiers: tuple[int, ...] = ()
+    """The distances of a window after the first of a stream (``nag-dynamic``)."""
 
     @property
     def speed(self) -> float:

@@ -80,16 +80,16 @@ def choose(
     return found, state._replace(routed=state.routed + len(codes))
 
 
-def costs(config: GroupingConfig, times: tuple[int, ...]) -> list[int]:
+def costs(config: GroupingConfig, table: Table) -> list[int]:
     """Return what a tuple adds to the load of each instance."""
     n = config.instances
     if config.policy in BY_TIME:
-        return list(times)
+        return list(table.times)
     if config.policy in _BY_NUMBER:
         return [1] * n
-    weights = [12 // _WEIGHTS[tier] for tier in config.tiers or (0,) * n]
-    weighted = [time * weight for time, weight in zip(times, weights, strict=True)]
-    return look_up("policy", config.policy, {"nag-static": weights, "nag-dynamic": weighted})
+    given = config.tiers or (0,) * n
+    known = {"nag-static": given, "nag-dynamic": table.tiers or given}
+    return [12 // _WEIGHTS[tier] for tier in look_up("policy", config.policy, known)]
 
 
 class Job(NamedTuple):
@@ -105,7 +105,7 @@ class Job(NamedTuple):
 
 
 def _least(job: Job) -> tuple[Ints, SenderState]:
-    cost = costs(job.config, job.table.times)
+    cost = costs(job.config, job.table)
     loads = list(job.state.loads)
     if job.config.policy in EVERYWHERE:
         places = _of_all(preference(job.config).tolist(), len(job.codes), loads, cost)

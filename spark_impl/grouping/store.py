@@ -134,8 +134,9 @@ def encode_standing(standing: Standing) -> bytes:
 def decode_standing(text: bytes) -> Standing:
     """Return the progress of a stream that :func:`encode_standing` wrote."""
     data = json.loads(text)
-    table = {name: data["table"][name] for name in Table._fields}
-    table["times"] = tuple(table["times"])
+    stored = {"tiers": (), **data["table"]}  # stores of earlier versions have no tiers
+    table = {name: stored[name] for name in Table._fields}
+    table["times"], table["tiers"] = tuple(table["times"]), tuple(table["tiers"])
     table["heavy"] = {key: HeavyKey(*each) for key, each in table["heavy"].items()}
     if table["buckets"] is not None:
         table["buckets"] = tuple(table["buckets"])

@@ -94,7 +94,7 @@ def advance(
     times = measured or config.times_of(after.batch)
     return after._replace(
         tuples=0,
-        table=rebalance(config, after.table, senders, times),
+        table=rebalance(config, after.table, senders, times, config.tiers_of(after.batch)),
         measured=measured,
         worked=(),
         busy_us=(),
@@ -102,13 +102,17 @@ def advance(
 
 
 def rebalance(
-    config: GroupingConfig, before: Table, senders: Sequence[SenderState], times: tuple[int, ...]
+    config: GroupingConfig,
+    before: Table,
+    senders: Sequence[SenderState],
+    times: tuple[int, ...],
+    tiers: tuple[int, ...] = (),
 ) -> Table:
-    """Return the table of the next window."""
+    """Return the table of the next window; without ``tiers``, those of the configuration count."""
     summary = merge_all((each.summary for each in senders), summary_capacity(config.eps_share))
     heavy = find_heavy_keys(config, summary)
     table = before._replace(
-        window=before.window + 1, times=times, heavy=heavy, tuples=summary.tuples
+        window=before.window + 1, times=times, heavy=heavy, tuples=summary.tuples, tiers=tiers
     )
     if config.policy == "dkg" and before.buckets is None:
         buckets = [sum(each) for each in zip(*(one.buckets for one in senders), strict=True)]

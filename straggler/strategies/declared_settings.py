@@ -94,6 +94,7 @@ DECLARED: Mapping[str, Mapping[str, str]] = {
         "alpha": ">= 0, <= 1, or 0.5",
         "draw_tuples": "> 0, or None",
         "tiers": ">= 0, <= 3, or ()",
+        "later_tiers": "or ()",
         "hash_seed": ">= 0, < 18446744073709551616, or 42",
         "top": "> 0, or 3",
     },

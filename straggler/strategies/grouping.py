@@ -63,6 +63,7 @@ def configs(draw: st.DrawFn) -> GroupingConfig:
         alpha=draw(st.sampled_from([0.0, 0.5, 1.0])),
         draw_tuples=draw(st.sampled_from([None, 1, 3])),
         tiers=draw(st.sampled_from([(), (3, 0, 1, 2, 0, 1, 3)[:n]])),
+        later_tiers=draw(st.sampled_from([(), ((2, (1, 3, 0, 2, 3, 0, 1)[:n]),)])),
         hash_seed=draw(SEEDS),
         top=draw(st.integers(1, 3)),
     )

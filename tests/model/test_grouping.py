@@ -41,7 +41,7 @@ def table(heavy: dict[str, int], tuples: int = 100, **config: Any) -> Table:
     keys = {key: Count(count, 0) for key, count in heavy.items()}
     buckets = [0] * (2 * given.instances)
     return rebalance(
-        first_table(given, RULES), Learnt(tuples, [keys], [buckets]), given.times_of(0)
+        first_table(given, RULES), Learnt(tuples, [keys], [buckets]), given.times_of(0), given.tiers
     )
 
 
@@ -62,7 +62,7 @@ def hot(**config: Any) -> Table:
     """Return a table in which "h" is heavy."""
     given = GroupingConfig(**{"instances": 4, **config})
     learnt = Learnt(10, [{"h": Count(6, 0)}], [[0] * 2 * given.instances])
-    return rebalance(first_table(given, RULES), learnt, given.times_of(0))
+    return rebalance(first_table(given, RULES), learnt, given.times_of(0), given.tiers)
 
 
 def cold(**config: Any) -> Table:
@@ -75,10 +75,19 @@ def test_tag_balances_time() -> None:
     assert [counts[i] for i in range(4)] == [20, 20, 5, 5]
 
 
-def test_nag_dynamic_also_favours_faster_instances() -> None:
-    table = cold(policy="nag-dynamic", tiers=(0, 0, 3, 3), times_us=((0, (1, 2, 1, 2)),))
-    counts = Counter(routed(table, "k" * 150))
-    assert [counts[i] for i in range(4)] == [80, 40, 20, 10]
+def test_nag_weighs_distances_and_no_times() -> None:
+    config = {
+        "tiers": (0, 0, 3, 3),
+        "times_us": ((0, (1, 2, 1, 2)),),
+        "later_tiers": ((1, (3,) * 4),),
+    }
+    for policy, later in (("nag-static", [40, 40, 10, 10]), ("nag-dynamic", [25] * 4)):
+        given = cold(policy=policy, **config)
+        tiers = given.config.tiers_of(3)
+        after = rebalance(given, Learnt(1, [{}], [[]]), given.times_us, tiers)
+        for table, expected in ((given, [40, 40, 10, 10]), (after, later)):
+            counts = Counter(routed(table, "k" * 100))
+            assert [counts[i] for i in range(4)] == expected
 
 
 @pytest.mark.parametrize(("alpha", "places"), [(0.0, [0, 1, 2, 3, 0]), (1.0, [0, 0, 0, 0, 0])])

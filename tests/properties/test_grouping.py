@@ -4,6 +4,7 @@ For promises about probabilities, keys are drawn independently
 (``straggler/rooms/grouping/draws.py``).
 """
 
+from dataclasses import replace
 from itertools import product
 from math import log2, sqrt
 from statistics import fmean, stdev
@@ -80,6 +81,13 @@ def test_the_makespan_is_that_of_a_fluid_but_for_two_tuples(
     for each in balance_claims.closeness(workload, trace):
         least_us = sum(each.counts) / balance.total_speed(each.times_us)
         assert each.fluid_us < 1.05 * least_us
+
+
+def test_the_printed_tag_keeps_the_promise_on_equal_instances_alone(seed: int) -> None:
+    for slow, expected in ((0, Outcome.HOLDS), (2, Outcome.BROKEN)):
+        workload = replace(drawn(4, "tag-literal"), slow=slow).workload(seed)
+        verdict = balance_claims.check_closeness(workload, run(workload))
+        assert verdict.outcome is expected, verdict
 
 
 def rho_of(draws: Draws, seed: int) -> float:

@@ -18,7 +18,7 @@ from model.slack.requirement import requirement_of
 from model.vocabulary import GroupingConfig, SlackConfig
 from model.windows.aggregates import aggregate_of
 from properties.oracles import promises
-from spark_impl.grouping import router
+from spark_impl.grouping import keys, router
 from spark_impl.script import arithmetic
 from spark_impl.slack import control_laws, requirement
 from spark_impl.windows import panes
@@ -55,7 +55,7 @@ PARTS: Mapping[str, Callable[[], object]] = {
     "slack in Spark": lambda: control_laws.slack_us(CONTROL, 1.0, ONE),
     "routes of the model": lambda: routers.route(replace(TABLE, config=POLICY), SENDER, "a"),
     "costs of the model": lambda: routers.first_table(POLICY, routers.RULES),
-    "costs of Spark": lambda: router.costs(POLICY, (1, 1)),
+    "costs of Spark": lambda: router.costs(POLICY, keys.Table(0, (1, 1), {}, 0)),
 }
 
 

@@ -4,6 +4,7 @@ from collections import deque
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,25 @@ def test_words_come_in_the_order_of_the_text_but_for_delays() -> None:
     first = [word for word, _ in islice(read_words(), len(sent))]
     assert [event.key for event in sent] == first
     assert len(set(first)) > len(first) / 20
+
+
+def test_a_window_is_as_long_as_a_micro_batch() -> None:
+    settings = {"tuples": "2000", "batch_us": "10000", "window_tuples": "1"}
+    timed = from_settings(settings, 1)
+    arrived_us = [each.arrival_us - timed.plan.epoch_us for each in timed.workload.arrivals]
+    assert timed.summary["windows"] == len({each // 10_000 for each in arrived_us}) > 2
+
+
+def test_keys_are_the_lines_of_a_file_over_and_over(tmp_path: Path) -> None:
+    file = tmp_path / "urls.txt"
+    file.write_text("/a b\n/c\n", encoding="utf-8")
+    settings = {"tuples": "5", "scenario": "words", "keys_file": str(file)}
+    timed = from_settings(settings, 1)
+    sent = sorted(timed.workload.arrivals, key=lambda event: event.source_id)
+    assert [event.key for event in sent] == ["/a b", "/c", "/a b", "/c", "/a b"]
+    file.write_text("", encoding="utf-8")
+    with pytest.raises(ValueError, match="a file with a key in each line"):
+        from_settings(settings, 1)
 
 
 # ------------------------------------------------------------------------------------- figures

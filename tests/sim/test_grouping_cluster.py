@@ -1,13 +1,17 @@
 """The timed room on small clusters: what costs time, what is measured, and what faults do."""
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from model.vocabulary import Fault as Kill
 from model.vocabulary import GroupingConfig
+from model.vocabulary.grouping import Route
 from sim.grouping import simulate
 from sim.grouping.cluster import GroupingTuning
 from sim.kernel.distributions import Constant
-from sim.kernel.faults import Fail, Schedule, Slow
+from sim.kernel.faults import Congest, Fail, Schedule, Slow
 from sim.kernel.link import HERE, Noise, Place
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Recording, Row, Source
@@ -99,6 +103,19 @@ def test_tuples_that_are_not_served_by_the_end_of_a_window_are_not_measured_yet(
     assert [times[0] for times in found] == [100] * len(found)  # type: ignore[index]  # figures are numbers here
     expected = [100, (26 * 100 + 24 * 1_000) // 50, 1_000]
     assert [times[1] for times in found] == expected  # type: ignore[index]  # figures are numbers here
+
+
+def test_nag_adapts_to_the_network_and_not_to_speeds() -> None:
+    # Three windows of 100 tuples; in the second a rack's line takes 160 us a tuple, not 8, so
+    # that a way is 360 us, nearer to 430 than to 208.
+    rack = Worker(place=Place(node=1))
+    congested = Congest("log>worker-1", 99_500, 100_000, 0.05)
+    plan = plan_of(REGULAR, rack, replace(rack, speed=0.5), measured=True, faults=(congested,))
+    config = GroupingConfig(2, "nag-dynamic", window_tuples=100, tiers=(2, 2))
+    timed = simulate(plan, config, 1)
+    assert timed.workload.config["later_tiers"] == [[2, [2, 3]], [3, [2, 2]]]
+    counts = Counter((each.seq // 100, each.instance) for each in timed.trace.of(Route))
+    assert [counts[window, 1] for window in range(4)] == [50, 50, 33, 50]
 
 
 def test_a_window_waits_for_the_trigger_and_times_for_the_first_tuple_after_it() -> None:

@@ -52,10 +52,10 @@ def test_a_moment_is_the_tenth_of_a_run_that_ends_there() -> None:
         "value": np.arange(1.0, 101.0),
         "seen": np.array([math.nan] * 99 + [7.0]),
     }
-    assert columns_at(series, 0.1)["value"] == pytest.approx(5.5)
-    assert columns_at(series, 0.3)["value"] == pytest.approx(25.5)
-    assert columns_at(series, 1.0) == {"time_us": 95.5, "value": 95.5, "seen": 7.0}
-    assert columns_at(series, 0.5)["seen"] is None
+    assert columns_at(series, 0.1, 100.0)["value"] == pytest.approx(5.5)
+    assert columns_at(series, 0.3, 100.0)["value"] == pytest.approx(25.5)
+    assert columns_at(series, 1.0, 100.0) == {"time_us": 95.5, "value": 95.5, "seen": 7.0}
+    assert columns_at(series, 0.5, 100.0)["seen"] is None
 
 
 @pytest.mark.parametrize("room", ["join", "grouping"])
@@ -65,6 +65,8 @@ def test_several_moments_of_a_run_are_those_that_one_alone_gives(room: str) -> N
     several = known.fans["at"](settings, 1, ["0.5", "1"])
     assert several == [known.measure({**settings, "at": at}, 1) for at in ("0.5", "1")]
     assert several[0] != several[1]
+    (second,) = known.fans["at_s"](settings, 1, ["0.1"])
+    assert second == known.measure({**settings, "at_s": "0.1"}, 1)
 
 
 # --------------------------------------------------------------------------------- the streams

@@ -72,10 +72,10 @@ class SparkMachine:
         """Return whether the window ends after a micro-batch, given its number of tuples."""
         return is_full(self._config, tuples)
 
-    def rebalance(self, times_us: tuple[int, ...]) -> Sequence[Step]:
-        """Begin a window in which a tuple takes these times; return its heavy keys."""
+    def rebalance(self, times_us: tuple[int, ...], tiers: tuple[int, ...]) -> Sequence[Step]:
+        """Begin a window with these times and distances; return its heavy keys."""
         senders = self._senders
-        table = rebalance(self._config, senders.table, senders.states, times_us)
+        table = rebalance(self._config, senders.table, senders.states, times_us, tiers)
         heavy = senders.begin_window(table)
         self._parts = [_Part(state) for state in senders.states]
         return heavy
