@@ -103,11 +103,11 @@ def case(rates: Rates) -> Plan:
 
 
 def waves(rates: Rates) -> Plan:
-    """Return two Poisson streams whose rates alternate around their means."""
+    """Return two regular streams whose rates alternate around their means."""
     half_s = rates.wave_us / 2 / SECOND_US
     halves = max(1, round(rates.seconds / half_s))
     sources = [
-        _source(rate_hz * (1 + sign * rates.amplitude), at * half_s, half_s)
+        _source(rate_hz * (1 + sign * rates.amplitude), at * half_s, half_s, is_regular=True)
         for at in range(halves)
         for sign in ((1, -1)[at % 2],)
         for rate_hz in (rates.r_hz, rates.s_hz)

@@ -7,8 +7,9 @@ import pytest
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Equi
+from model.vocabulary.settings import read_settings
 from sim.join.batches import BatchSettings, simulate_batches
-from sim.join.measurables import in_batches, largest_rate
+from sim.join.measurables import RATE_SETTINGS, in_batches, lag_share, largest_rate
 from sim.join.scenarios import Rates, waves
 from sim.join.settings import from_settings as run_chain
 from sim.join.tuning import ChainTuning, Costs
@@ -86,6 +87,15 @@ def test_blocks_of_one_tuple_have_one_tuple_on_average() -> None:
     found = run_chain({**CHAIN, "block_size": "1"}, 0).summary
     assert found["mean_block"] == 1
     assert float(found["hint_bytes_per_s"]) > 0
+
+
+def test_a_chain_lags_by_the_work_that_it_would_leave_to_the_flush() -> None:
+    """Two workers need 2.8 s for pairs that come in 2 s; small blocks hold most of them up."""
+    slow = {"workers": "2", "seconds": "2", "window_us": "500000", "rate_r_hz": "450"}
+    slow |= {"rate_s_hz": "450", "predicate": "equi", "keys": "64", "zipf": "0"}
+    slow |= {"comparison_us": "1000", "lateness_us": "100000", "block_size": "2"}
+    asked = {**CHAIN, **slow, "trigger_interval_us": "never"}
+    assert lag_share(read_settings(asked, RATE_SETTINGS), 0) > 0.2
 
 
 def test_batches_find_what_a_uniform_cut_leaves() -> None:
