@@ -44,7 +44,7 @@ from straggler.strategies.streams import cuts
 
 SCALE_US = 8_000
 """Scale of delays and intervals (us)."""
-SENSORS = ("8MD1-AZ", "8MD2-A", "8MD3-A", "ü 4", "max")
+SENSORS = ("8MD1-AZ", "MD_1", "8MD3-A", "ü 4", "max")
 NAMES = ("A", "B", "C", "MD_1", "größe")
 SPANS_MS = st.sampled_from([1, 2, 3, 4, 4, 6, 8, 8, 10, 12, 997])
 AGGREGATES = st.sampled_from([*WINDOW_OPS, "avg", "avg"])
@@ -112,7 +112,10 @@ def workflows(draw: st.DrawFn, name: str, sensors: Sequence[str] = SENSORS) -> W
     statements: list[Statement] = []
     for each in draw(st.permutations(NAMES))[: draw(st.integers(1, 4))]:
         earlier = [statement.name for statement in statements]
-        statements.append(Statement(each, draw(expressions(earlier, sensors))))
+        own = Sensor(each) if each in SENSORS else None  # a name hides a sensor that it reads
+        others = [sensor for sensor in sensors if sensor not in earlier]
+        said = own and Window(draw(AGGREGATES), own, draw(SPANS_MS), draw(SPANS_MS))
+        statements.append(Statement(each, said or draw(expressions(earlier, others))))
     return Workflow(name, tuple(statements))
 
 
