@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -169,6 +170,8 @@ def make_plan(config: ScriptConfig) -> DescribedPlan:
     return DescribedPlan(made.config, made.graph, made.slices, made.placement)
 
 
+SHOWN = 200
+"""Most rows of a table, and most sensors of a line: thousands take minutes to be laid out."""
 NUMBERS = ("per hour", "worker", "panes cost", "edges cost")
 """Headings of columns with numbers."""
 
@@ -184,16 +187,20 @@ def print_plan(out: Console, plan: DescribedPlan) -> None:
             figure(graph.per_hour[number]),
             str(plan.placement.worker[number]),
         )
-        for number in graph.computed
+        for number in graph.computed[:SHOWN]
     ]
     _print_table(out, ("", "computation", "called", "per hour", "worker"), made)
     cut = [
         (plan.name(number), plan.cut(number), *map(_cost, choice[1:]))
-        for number, choice in plan.slices.items()
+        for number, choice in islice(plan.slices.items(), SHOWN)
     ]
     _print_table(out, ("windows over", "cut into", "panes cost", "edges cost"), cut)
     if plan.dropped:
-        render.print_lines(out, [f"Dropped: {', '.join(plan.dropped)}.", ""])
+        more = len(plan.dropped) - SHOWN
+        others = f" and {more:,} more" if more > 0 else ""
+        render.print_lines(out, [f"Dropped: {', '.join(plan.dropped[:SHOWN])}{others}.", ""])
+    if len(graph.computed) > SHOWN:
+        render.print_lines(out, [f"Tables show {SHOWN} rows; --json FILE has all.", ""])
     render.print_lines(out, plan.sentences())
 
 
