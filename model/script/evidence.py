@@ -45,7 +45,7 @@ class Evidence:
     trace: Trace
     """Steps of the trace; results that are close to the expected ones count as equal to them."""
 
-    @property
+    @cached_property
     def per_hour(self) -> Mapping[str, int]:
         """Number of tuples an hour, by sensor."""
         return dict(self.config.sensors)

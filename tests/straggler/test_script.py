@@ -122,6 +122,11 @@ WRONG = (
     # Times with units.
     *(f'A = avg("S1", {time}, 1)' for time in ("1h", "5 min", "1_000ms", "7us")),
     'A = "S1" * 5 s',
+    # Days go with a time zone.
+    *(f'A = avg("S1", {days})' for days in ("1d", "1d, 1d", '1d, 1, "UTC"', '1d, 0d, "UTC"')),
+    'A = avg("S1", 1d, 1d, "Europe/Berln")',
+    'A = union("S1", 1d)',
+    'A = "S1" * 1d',
     "A = avg()",
     'A = avg("S1", 1)',
     'A = avg("S1", 1, 1, 1)',
@@ -174,6 +179,7 @@ def test_an_error_says_where_and_what(snapshot: SnapshotAssertion) -> None:
     [
         ('A = avg("S1", 600\u2009000, 300_000)', 'A=avg("S1",6e5,300000);'),
         ('A = "S1" * 12 000.5e1 - 1 000', 'A = "S1" * 120005 - 1000'),
+        ('A = avg("S1", 07d,\n1d, "UTC")', 'A=avg("S1",7d,1d,"UTC")'),
         ('A = "S1"; B = avg("A", 1, 1)', 'A = "S1"\nB = avg(A, 1, 1)'),
         ('A = avg("A", 1, 1); B = max("A", 1, 1)', 'A = avg("A", 1, 1); B = max(A, 1, 1)'),
         ('A = "S1" \u2212 2 \u00d7 "S2"', 'A = ("S1" - (2 * ("S2")))'),

@@ -72,14 +72,16 @@ class DescribedPlan(ScriptPlan):
         if node.kind == OPERATION and node.op in SIGNS:
             return f" {node.op} ".join(inputs)
         if node.span is not None:
-            inputs += [write_duration(span * MILLISECOND_US) for span in node.span]
+            inputs += [write_duration(span_ms * MILLISECOND_US) for span_ms in node.span[:2]]
+            inputs += [f'"{node.span.zone}"'] if node.span.zone else []
         return f"{node.op}({', '.join(inputs)})"
 
     def cut(self, number: int) -> str:
         """Return how a stream is cut, in words."""
         choice = self.slices[number]
         if choice.is_panes:
-            return f"panes of {write_duration(choice.cutting[0].every_ms * MILLISECOND_US)}"
+            widths = [write_duration(comb.every_ms * MILLISECOND_US) for comb in choice.cutting]
+            return f"panes of {' and '.join(widths)}"
         return f"at the edges, {counted(len(choice.cutting), 'comb')}"
 
     def sentences(self) -> Iterator[str]:
