@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -88,17 +88,27 @@ def _against_load(seen: Evidence) -> Iterator[str]:
 
 def sensor_groups(config: ScriptConfig) -> list[frozenset[str]]:
     """Return the groups of sensors that are needed together, directly or not."""
-    found: list[frozenset[str]] = []
+    groups: dict[str, set[str]] = {}
     for workflow in config.workflows:
         behind: dict[str, frozenset[str]] = {}
         for statement in workflow.statements:
             behind[statement.name] = below(statement.expression, behind)
             for node, _ in walk(statement.expression):
                 if not isinstance(node, Union | Sensor | Name | Number):
-                    together = below(node, behind)
-                    apart = [each for each in found if not each & together]
-                    found = [*apart, together.union(*(each for each in found if each & together))]
-    return found
+                    _join(groups, below(node, behind))
+    return [frozenset(group) for group in {id(group): group for group in groups.values()}.values()]
+
+
+def _join(groups: dict[str, set[str]], together: Iterable[str]) -> None:
+    """Make some sensors one group, with all that is in a group with one of them."""
+    joined: set[str] = set()
+    for sensor in sorted(together):
+        other = groups.setdefault(sensor, {sensor})
+        if other is not joined:
+            # The smaller group moves, so a sensor moves a few times at most.
+            joined, smaller = (joined, other) if len(joined) > len(other) else (other, joined)
+            joined |= smaller
+            groups.update(dict.fromkeys(smaller, joined))
 
 
 # ------------------------------------------------------------------------------------- the optimum

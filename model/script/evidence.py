@@ -45,7 +45,7 @@ class Evidence:
     trace: Trace
     """Steps of the trace; results that are close to the expected ones count as equal to them."""
 
-    @property
+    @cached_property
     def per_hour(self) -> Mapping[str, int]:
         """Number of tuples an hour, by sensor."""
         return dict(self.config.sensors)
@@ -114,10 +114,11 @@ def rounded(workload: Workload) -> frozenset[tuple[str, str]]:
     """Return the statements, by workflow and name, whose values may come from a rounded sum."""
     found: set[tuple[str, str]] = set()
     for workflow in ScriptConfig.from_json(workload.config).workflows:
+        names: set[str] = set()
         for statement in workflow.statements:
-            names = {name for owner, name in found if owner == workflow.name}
             if _is_rounded(statement.expression, names):
-                found.add((workflow.name, statement.name))
+                names.add(statement.name)
+        found |= {(workflow.name, name) for name in names}
     return frozenset(found)
 
 

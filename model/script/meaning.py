@@ -20,6 +20,7 @@ from math import inf, sqrt
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
+from model.script.calendar import begin_us, day_after, days_before_us
 from model.script.rules import RULES, Rules
 from model.script.stream import Point, Stream, before, known_stream
 from model.vocabulary import ScriptConfig, Step
@@ -82,7 +83,8 @@ def stream_of(expression: Expression, streams: Streams, rules: Rules) -> Stream:
         return union([stream_of(part, streams, rules) for part in expression.parts])
     if isinstance(expression, Window):
         source = stream_of(expression.source, streams, rules)
-        made = window(expression.op, Span(expression.length_ms, expression.slide_ms), source)
+        span = Span(expression.length_ms, expression.slide_ms, expression.zone)
+        made = window(expression.op, span, source)
         return made._replace(undefined=made.undefined | source.undefined)
     assert isinstance(expression, Across | Arithmetic), "a number is part of an operation"
     sides = children(expression)
@@ -110,7 +112,7 @@ def union(parts: Sequence[Stream]) -> Stream:
 def window(op: str, span: Span, source: Stream, from_us: int = 0) -> Stream:
     """Return a value for every window that contains a tuple and ends at ``from_us`` or later.
 
-    ``from_us`` is a multiple of the slide. The source has all tuples of these windows.
+    ``from_us`` is 0 or an end of a window. The source has all tuples of these windows.
     """
     stamps = [stamp for stamp, _ in source.points]
     values = Values([value for _, value in source.points])
@@ -128,7 +130,14 @@ def window_until_us(span: Span, source_us: int) -> int:
 
 def end_after_us(span: Span, stamp_us: int) -> int:
     """Return the first end of a window after a stamp."""
+    if span.zone:
+        return begin_us(span.zone, day_after(span, stamp_us))
     return (stamp_us // span.slide_us + 1) * span.slide_us
+
+
+def begin_of_us(span: Span, end_us: int) -> int:
+    """Return the begin of the window with an end."""
+    return days_before_us(span, end_us) if span.zone else end_us - span.length_us
 
 
 def _windows(
@@ -137,18 +146,18 @@ def _windows(
     """Yield the end of each window with a tuple, and the positions of its first and next tuple."""
     end_us, first = from_us, 0
     while True:
-        first = bisect_left(stamps, end_us - span.length_us, first)
+        first = bisect_left(stamps, begin_of_us(span, end_us), first)
         if first == len(stamps):
             return
         end_us = max(end_us, end_after_us(span, stamps[first]))
         if end_us > until_us:
             return
         # Tuples between two windows are in none.
-        first = bisect_left(stamps, end_us - span.length_us, first)
+        first = bisect_left(stamps, begin_of_us(span, end_us), first)
         behind = bisect_left(stamps, end_us, first)
         if first < behind:
             yield end_us, first, behind
-        end_us += span.slide_us
+        end_us = end_after_us(span, end_us)
 
 
 class Values:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from model.script.intake import Clock, Intake
 from model.script.meaning import (
+    begin_of_us,
     end_after_us,
     operation,
     undefined_times,
@@ -107,7 +108,9 @@ class Worker:
         return WorkerState(
             clocks=self._intake.clocks,
             logs={each: Log(known_us[each]) for each in self._readers},
-            next_us={each: span.slide_us for each, span in spans.items() if span is not None},
+            next_us={
+                each: end_after_us(span, 0) for each, span in spans.items() if span is not None
+            },
             latest={
                 each: {
                     side: nodes[side].value if nodes[side].kind == CONSTANT else None
@@ -242,7 +245,7 @@ class Worker:
         span = self._nodes[number].span
         if span is None:
             return self._state.known_us[number]
-        return self._state.next_us[number] - span.length_us
+        return begin_of_us(span, self._state.next_us[number])
 
     # -------------------------------------------------------------------------------- findings
 

@@ -27,6 +27,7 @@ from spark_impl.script.arithmetic import (
     narrow,
     widen,
 )
+from spark_impl.script.calendar import last_cuts, sizes
 
 _NONE = np.empty(0, np.int64)
 _NOTHING = Scaled(_NONE, 0)
@@ -57,10 +58,7 @@ def add_tuples(
 
 def _begins(cutting: Cutting, ts: Ints) -> Ints:
     """Return the begin of the slice of each tuple: the last cut before it."""
-    found = [
-        ts - (ts - offset * MILLISECOND_US) % (every * MILLISECOND_US) for every, offset in cutting
-    ]
-    return np.asarray(np.maximum.reduce(found), np.int64)
+    return np.asarray(np.maximum.reduce([last_cuts(comb, ts) for comb in cutting]), np.int64)
 
 
 def _merged(old: Slices, starts: Ints, new: Folded) -> tuple[Ints, Folded]:
@@ -111,13 +109,20 @@ class Folds:
 
         A value that is not finite is NaN.
         """
-        slide_us, length_us = span.slide_us, span.length_us
+        ticks, length, slide = sizes(span)
         starts = self._slices.starts
-        first = np.maximum(starts // slide_us, self._since_us // slide_us) + 1
-        last = np.minimum((starts + length_us) // slide_us, self._slices.until_us // slide_us)
-        ends = _union(first, last) * slide_us
-        low, high = np.searchsorted(starts, ends - length_us), np.searchsorted(starts, ends)
-        return ends - MILLISECOND_US, aggregate(op, self._folded(op, low, high))
+        at = ticks.of(starts)
+        since, until = ticks.of(np.array([self._since_us, self._slices.until_us]))
+        first = np.maximum(at // slide, since // slide) + 1
+        last = np.minimum((at + length) // slide, until // slide)
+        ends = _union(first, last) * slide
+        ends_us = ticks.us(ends)
+        # Of several days that begin at a time, because some were skipped, the first one counts.
+        is_first = np.diff(ends_us, prepend=-1) > 0
+        ends, ends_us = ends[is_first], ends_us[is_first]
+        low = np.searchsorted(starts, ticks.us(ends - length))
+        high = np.searchsorted(starts, ends_us)
+        return ends_us - MILLISECOND_US, aggregate(op, self._folded(op, low, high))
 
     def _folded(self, op: str, low: Ints, high: Ints) -> Folded:
         """Return the aggregates of the slices from low to high."""
@@ -160,9 +165,10 @@ def prune(slices: Slices, windows: Sequence[Span]) -> Slices:
         return slices
     last = np.zeros_like(slices.starts)
     for window in windows:
-        slide_us, length_us = window.slide_us, window.length_us
-        ends = (slices.starts + length_us) // slide_us * slide_us
-        last = np.maximum(last, np.where(ends > slices.starts, ends, 0))
+        ticks, length, slide = sizes(window)
+        at = ticks.of(slices.starts)
+        ends = (at + length) // slide * slide
+        last = np.maximum(last, np.where(ends > at, ticks.us(ends), 0))
     keep = last > slices.until_us
     if keep.all():
         return slices
@@ -179,5 +185,6 @@ def known_until_us(window: Span, source_us: int) -> int:
     """Return the stamp until which a window is known, from that of its source (us)."""
     if source_us == END_US:
         return END_US
-    slide_us = window.slide_us
-    return (source_us // slide_us + 1) * slide_us - MILLISECOND_US
+    ticks, _, slide = sizes(window)
+    at = ticks.of(np.array([source_us]))
+    return int(ticks.us((at // slide + 1) * slide)[0]) - MILLISECOND_US

@@ -27,8 +27,9 @@ examples:
       --time-unit ms --lateness 5s --output results.parquet
 
 --sensors names a network (weather: three airports, nine measures) or a CSV file with the columns
-sensor and per_hour, the tuples of the sensor in an hour. Without it every sensor is assumed to
-exist and to send once a second. Exit code 2: a script is invalid.
+sensor and per_hour, the tuples of the sensor in an hour. Without it, check and explain look for
+sensors.csv beside the scripts; if there is none, every sensor is assumed to exist and to send once
+a second. Exit code 2: a script is invalid.
 """
 
 
@@ -82,24 +83,32 @@ def _command(name: str, parameters: Iterable[click.Parameter], action: Run) -> C
     return Command(ACTIONS[name], examples_of(name, EXAMPLES), parameters, run)
 
 
-def _known(args: Arguments) -> Mapping[str, int] | None:
-    return None if args.sensors is None else inputs.load_sensors(args.sensors)
+def _known(args: Arguments) -> tuple[Mapping[str, int] | None, str]:
+    """Return the listed sensors, or ``None`` without a list, and a sentence on the list."""
+    name = args.sensors or inputs.find_list(args.files)
+    if name is None:
+        missing = f"no {inputs.LIST} beside the scripts; --sensors names a list"
+        return None, f"Any sensor is taken to exist: {missing}."
+    known = inputs.load_sensors(name)
+    return known, f"Scripts may name {counted(len(known), 'sensor')}, those of {name}."
 
 
 def _check(args: Arguments) -> int:
     out = render.console()
-    for path, flow in zip(args.files, read_workflows(args.files, _known(args)), strict=True):
+    known, sentence = _known(args)
+    for path, flow in zip(args.files, read_workflows(args.files, known), strict=True):
         counts = (
             counted(len(flow.statements), "statement"),
             counted(len(sensors_of([flow])), "sensor"),
         )
         render.print_lines(out, [f"{path}: {', '.join(counts)}"])
+    render.print_lines(out, [sentence])
     return 0
 
 
 def _explain(args: Arguments) -> int:
     refuse_unwritable("--json", args.json)
-    known = _known(args)
+    known, sentence = _known(args)
     flows = read_workflows(refuse_equal_names(args.files), known)
     if known is None:
         known = dict.fromkeys(sensors_of(flows), inputs.USUAL_PER_HOUR)
@@ -112,5 +121,6 @@ def _explain(args: Arguments) -> int:
     plan = make_plan(config)
     out = render.console(args.json)
     print_plan(out, plan)
+    render.print_lines(out, [sentence])
     write_json(args.json, plan.to_json())
     return 0

@@ -19,6 +19,7 @@ from model.vocabulary import Event, ScriptConfig, Workload, stable_hash
 from model.vocabulary.script.tree import (
     ACROSS_OPS,
     ARITHMETIC_OPS,
+    DAY_MS,
     WINDOW_OPS,
     Across,
     Arithmetic,
@@ -44,9 +45,10 @@ from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
 SCALE_US = 8_000
 """Scale of delays and intervals (us)."""
-SENSORS = ("8MD1-AZ", "8MD2-A", "8MD3-A", "ü 4", "max")
+SENSORS = ("8MD1-AZ", "MD_1", "8MD3-A", "ü 4", "max")
 NAMES = ("A", "B", "C", "MD_1", "größe")
 SPANS_MS = st.sampled_from([1, 2, 3, 4, 4, 6, 8, 8, 10, 12, 997])
+DAYS_MS = st.sampled_from([DAY_MS, 2 * DAY_MS, 7 * DAY_MS])
 AGGREGATES = st.sampled_from([*WINDOW_OPS, "avg", "avg"])
 """Aggregates; averages are more frequent because they reveal most mistakes."""
 NUMBERS = st.sampled_from([0, 1, 2, 0.5, 3.25, 600_000, 1e-7, 1e300])
@@ -86,6 +88,9 @@ def expressions(
     if kind == "window":
         # Plain sources are the most frequent, so that windows share slices.
         source = draw(part) if depth > 1 else Sensor(draw(st.sampled_from(sensors)))
+        if draw(st.integers(0, 9)) == 9:
+            zone = draw(st.sampled_from(["UTC", "America/St_Johns"]))
+            return Window(draw(AGGREGATES), source, draw(DAYS_MS), draw(DAYS_MS), zone)
         return Window(draw(AGGREGATES), source, draw(SPANS_MS), draw(SPANS_MS))
     if kind == "union":
         united = draw(parts)
@@ -112,7 +117,10 @@ def workflows(draw: st.DrawFn, name: str, sensors: Sequence[str] = SENSORS) -> W
     statements: list[Statement] = []
     for each in draw(st.permutations(NAMES))[: draw(st.integers(1, 4))]:
         earlier = [statement.name for statement in statements]
-        statements.append(Statement(each, draw(expressions(earlier, sensors))))
+        own = Sensor(each) if each in SENSORS else None  # a name hides a sensor that it reads
+        others = [sensor for sensor in sensors if sensor not in earlier]
+        said = own and Window(draw(AGGREGATES), own, draw(SPANS_MS), draw(SPANS_MS))
+        statements.append(Statement(each, said or draw(expressions(earlier, others))))
     return Workflow(name, tuple(statements))
 
 

@@ -87,6 +87,9 @@ TELLING: Mapping[str, Workload] = {
     ),
     "sides that differ": _case('y = max("a", 1, 1); x = "b" - y', [("a", 0, 1.0), ("b", 1, 5.0)]),
     "the same twice": _case('x = max("a", 1, 1); y = max("a", 1, 1)', [("a", 0, 1.0)]),
+    "a name that hides its sensor": _case(
+        'a = sum("a", 2, 2); x = max("a", 4, 4)', [("a", 0, 1.0), ("a", 1, 2.0), ("a", 2, 1.0)]
+    ),
     "two components": _case(
         'x = max("a", 1, 1); y = max("b", 1, 1)', [("a", 0, 1.0)], workers=2, cap_percent=200
     ),

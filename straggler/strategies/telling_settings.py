@@ -61,6 +61,7 @@ def _beside(bound: float, steps: int, kind: type) -> Any:
 # ----------------------------------------------------------------------------- several together
 
 WINDOWS, A = {"size_us": 10, "slide_us": 10}, ["sensor", "a"]
+DAYS = 86_400_000, 172_800_000
 SCALED = {"watermark": "scaled", "cluster": 3}
 LONG_US = (1 << 63) // 6
 """Longest time for a cluster of 3."""
@@ -202,6 +203,8 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("tree", ["arithmetic", "/", A, A], ["arithmetic", "%", A, A], "an operator is '%'"),
     ("tree", ["window", "stddev", A, 1, 1], ["window", "median", A, 1, 1], "one of max, min"),
     ("tree", ["window", "sum", A, 1, 10**12], ["window", "sum", A, 1, 10**12 + 1], "from 1 to"),
+    ("tree", ["window", "sum", A, *DAYS, "UTC"], ["window", "sum", A, *DAYS, "Europe"], "zone is"),
+    ("tree", ["window", "sum", A, 1, 1], ["window", "sum", A, 1, 1, "UTC"], "a span of days is 1"),
     ("tree", _deep(100), _deep(101), "is not an expression"),
     ("workload", {}, {"version": 2}, "workload version 2 is not 1"),
     ("workload", {"cuts": [0, 0]}, {"cuts": [0, 1]}, "do not increase within 0..0"),

@@ -24,6 +24,8 @@ MAY_KNOW = {
 MODEL_PACKAGES = {"model", "numpy", "scipy", "xxhash"}
 FILES = {"os", "pathlib", "shutil", "tempfile"}
 CLOCKS = {"asyncio", "datetime", "sched", "threading", "time"}
+# Days of time zones are counted with dates; nothing asks a clock.
+CALENDARS = {"model.script.calendar"}
 OTHER_PROCESSES = {"multiprocessing", "socket", "subprocess"}
 # Simulations run on Spark through a mapper that `properties` hands them.
 SIM_REFUSED = {"pyspark", "pandas", "pyarrow"}
@@ -46,6 +48,8 @@ def impurities(module: Module) -> Iterable[str]:
     refused = CLOCKS | OTHER_PROCESSES
     if not within(module.name, "model.vocabulary"):
         refused |= FILES
+    if module.name in CALENDARS:
+        refused -= {"datetime"}
     for name in imports(module):
         package = name.split(".")[0]
         if within(module.name, "model"):
@@ -100,6 +104,7 @@ def test_every_module_keeps_to_its_folder(rule: Rule, broken: str) -> None:
 
 ORACLES_OF_PROMISES = {
     "tests.soak.oracles",
+    "tests.properties.calendar_days",
     *(each.name for each in modules() if each.path.parts[:2] == ("properties", "oracles")),
 } - {"properties.oracles"}
 

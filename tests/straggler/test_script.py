@@ -20,7 +20,7 @@ from straggler.cli import script_run
 from straggler.rooms.script import inputs
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import ScriptError, parse
-from tests.straggler.command import Straggler
+from tests.straggler.command import Straggler, assert_refused
 
 EXAMPLES = sorted((Path(straggler.rooms.script.__file__).parent / "examples").glob("*.script"))
 FILES = [str(path) for path in EXAMPLES]
@@ -43,7 +43,8 @@ def test_check_tells_what_is_wrong_in_all_files(straggler: Straggler, tmp_path: 
     (tmp_path / "a.script").write_text('x = agv("EWR.temp", 1, 1)\n', encoding="utf-8")
     (tmp_path / "b.script").write_text('x = "EWR.tmep"\n', encoding="utf-8")
     right = straggler("script", "check", *FILES, "--sensors", "weather")
-    assert (right.code, right.err, right.out.count("\n")) == (0, "", len(FILES))
+    assert (right.code, right.err, right.out.count("\n")) == (0, "", len(FILES) + 1)
+    assert right.out.endswith("Scripts may name 27 sensors, those of weather.\n")
     done = straggler("script", "check", "a.script", "b.script", "--sensors", "weather")
     assert (done.code, done.out) == (2, "")
     lines = done.err.splitlines()
@@ -52,6 +53,24 @@ def test_check_tells_what_is_wrong_in_all_files(straggler: Straggler, tmp_path: 
     assert lines[3] == (
         "b.script:1:5: there is no sensor and no earlier name 'EWR.tmep'; did you mean 'EWR.temp'?"
     )
+
+
+def test_a_list_of_sensors_beside_the_scripts_is_found(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    (tmp_path / "a.script").write_text('x = avg("S1", 1, 1)\n', encoding="utf-8")
+    alone = straggler("script", "check", "a.script")
+    assert (alone.code, alone.err) == (0, "")
+    assert "Any sensor is taken to exist" in alone.out
+    for folder in (tmp_path, tmp_path / "b"):
+        folder.mkdir(exist_ok=True)
+        listed = "".join(f"S{n},1\n" for n in range(2, 3_000))
+        (folder / "sensors.csv").write_text(f"sensor,per_hour\n{listed}", encoding="utf-8")
+    wrong = straggler("script", "check", "a.script")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "there is no sensor and no earlier name 'S1'; did you mean 'S" in wrong.err
+    several = straggler("script", "explain", "a.script", "b/c.script")
+    assert_refused(several, "'b/sensors.csv' and 'sensors.csv': --sensors names one.")
 
 
 def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) -> None:
@@ -103,6 +122,11 @@ WRONG = (
     # Times with units.
     *(f'A = avg("S1", {time}, 1)' for time in ("1h", "5 min", "1_000ms", "7us")),
     'A = "S1" * 5 s',
+    # Days go with a time zone.
+    *(f'A = avg("S1", {days})' for days in ("1d", "1d, 1d", '1d, 1, "UTC"', '1d, 0d, "UTC"')),
+    'A = avg("S1", 1d, 1d, "Europe/Berln")',
+    'A = union("S1", 1d)',
+    'A = "S1" * 1d',
     "A = avg()",
     'A = avg("S1", 1)',
     'A = avg("S1", 1, 1, 1)',
@@ -119,6 +143,7 @@ WRONG = (
     f'A = "S1" * {"9" * 400}',
     'A = "S1"\nA = "S2"',
     'temp = "S1"',
+    'A = avg("A", 1, 1)',
     "A = temp",
     'A = "tmep"',
     'wind = "S1"; A = wnid',
@@ -154,7 +179,9 @@ def test_an_error_says_where_and_what(snapshot: SnapshotAssertion) -> None:
     [
         ('A = avg("S1", 600\u2009000, 300_000)', 'A=avg("S1",6e5,300000);'),
         ('A = "S1" * 12 000.5e1 - 1 000', 'A = "S1" * 120005 - 1000'),
+        ('A = avg("S1", 07d,\n1d, "UTC")', 'A=avg("S1",7d,1d,"UTC")'),
         ('A = "S1"; B = avg("A", 1, 1)', 'A = "S1"\nB = avg(A, 1, 1)'),
+        ('A = avg("A", 1, 1); B = max("A", 1, 1)', 'A = avg("A", 1, 1); B = max(A, 1, 1)'),
         ('A = "S1" \u2212 2 \u00d7 "S2"', 'A = ("S1" - (2 * ("S2")))'),
         ('A = union( # which\n"S1",\n\n"S2")\r\r\n', 'A = union("S1", "S2")'),
         (f'A = {"(" * 9_999}"S1"{")" * 9_999}', 'A = "S1"'),

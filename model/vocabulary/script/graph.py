@@ -175,7 +175,7 @@ class _Building:
         if isinstance(expression, Union):
             return self._union([self._node(part, names, own) for part in expression.parts])
         if isinstance(expression, Window):
-            span = Span(expression.length_ms, expression.slide_ms)
+            span = Span(expression.length_ms, expression.slide_ms, expression.zone)
             source = self._node(expression.source, names, own)
             node = Node(WINDOW, expression.op, (source,), span)
         else:

@@ -63,10 +63,12 @@ def problems(workflow: Workflow, sensors: Collection[str] | None = None) -> Iter
     """Yield all problems; if ``sensors`` are given, others are a problem."""
     places = {each.name: each for each in reversed(workflow.statements)}
     known = frozenset(sensors or ())
+    # Names of statements that read the sensor of the same name.
+    own = {each.name for each in workflow.statements if Sensor(each.name) in _nodes(each)}
     # Number of parts of each name in a union.
     earlier: dict[str, int] = {}
     for each in workflow.statements:
-        yield from _name_problems(each, places, known)
+        yield from _name_problems(each, places, known - own)
         deep = next((node for node, depth in walk(each.expression) if depth > DEPTH_MAX), None)
         if deep is not None:
             sentence = f"an expression is at most {DEPTH_MAX} deep: give a part of it a name"
@@ -79,7 +81,7 @@ def problems(workflow: Workflow, sensors: Collection[str] | None = None) -> Iter
                     sentence = f"{node.id!r} is an earlier name, not a sensor"
                     yield Problem(node.at, f'"{node.id}"', sentence)
                 elif isinstance(node, Sensor) and node.id not in known:
-                    if node.id in places:
+                    if node.id in places and node.id not in own:
                         yield _no_name(node.at, node.id, each, places, earlier, known)
                     elif sensors is not None:
                         sentence = f"there is no sensor and no earlier name {node.id!r}"
@@ -89,6 +91,10 @@ def problems(workflow: Workflow, sensors: Collection[str] | None = None) -> Iter
             yield from _constant_problems(each.expression)
         parts = 1 if deep is not None else _parts(each.expression, earlier)
         earlier[each.name] = parts if parts <= PARTS_MAX else 1
+
+
+def _nodes(statement: Statement) -> Iterator[Expression]:
+    return (node for node, _ in walk(statement.expression))
 
 
 def _name_problems(
@@ -126,7 +132,7 @@ def _needs(statement: Statement, places: Mapping[str, Statement], name: str) -> 
     """Return whether a statement needs the statement ``name``, directly or indirectly."""
     waiting, seen = [statement], {statement.name}
     while waiting:
-        for node, _ in walk(waiting.pop().expression):
+        for node in _nodes(waiting.pop()):
             if isinstance(node, Name) and node.name in places and node.name not in seen:
                 seen.add(node.name)
                 waiting.append(places[node.name])

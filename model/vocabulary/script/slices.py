@@ -27,6 +27,8 @@ class Span(NamedTuple):
 
     length_ms: int
     slide_ms: int
+    zone: str = ""
+    """Time zone whose days are counted, each as ``DAY_MS``; empty: there are no days."""
 
     @property
     def length_us(self) -> int:
@@ -45,15 +47,17 @@ class Comb(NamedTuple):
     every_ms: int
     first_ms: int
     """First cut, from 0 to less than ``every_ms``."""
+    zone: str = ""
+    """Time zone whose days are counted, each as ``DAY_MS``; empty: there are no days."""
 
     def cut_us(self, stamp_us: int) -> int:
-        """Return the last cut that is not after a stamp."""
+        """Return the last cut that is not after a stamp; the comb has no zone."""
         return stamp_us - (stamp_us - self.first_ms * 1_000) % (self.every_ms * 1_000)
 
     def covers(self, other: "Comb") -> bool:
         """Return whether every cut of the other comb is a cut of this one."""
         apart = (other.first_ms - self.first_ms) % self.every_ms
-        return other.every_ms % self.every_ms == 0 and apart == 0
+        return other.zone == self.zone and other.every_ms % self.every_ms == 0 and apart == 0
 
 
 Cutting = tuple[Comb, ...]
@@ -67,14 +71,19 @@ def slice_of(cutting: Cutting, stamp_us: int) -> int:
 @lru_cache(maxsize=1024)  # many streams have equal windows
 def panes(spans: tuple[Span, ...]) -> Cutting:
     """Cut into pieces as wide as the greatest common divisor of all lengths and slides."""
-    return (Comb(gcd(*(number for span in spans for number in span)), 0),)
+    sizes_ms: dict[str, int] = {}
+    for length_ms, slide_ms, zone in spans:
+        sizes_ms[zone] = gcd(sizes_ms.get(zone, 0), length_ms, slide_ms)
+    return tuple(Comb(size_ms, 0, zone) for zone, size_ms in sorted(sizes_ms.items()))
 
 
 @lru_cache(maxsize=1024)
 def edges(spans: tuple[Span, ...]) -> Cutting:
     """Cut where a window begins or ends, and nowhere else."""
     combs = {
-        Comb(span.slide_ms, at % span.slide_ms) for span in spans for at in (0, -span.length_ms)
+        Comb(span.slide_ms, at % span.slide_ms, span.zone)
+        for span in spans
+        for at in (0, -span.length_ms)
     }
     kept = [
         comb for comb in combs if not any(other != comb and other.covers(comb) for other in combs)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
+from zoneinfo import ZoneInfo
 
 from model.vocabulary.settings import PlainData, is_int, is_number, one_of, require
 
@@ -21,6 +22,7 @@ FUNCTIONS = ("union", *WINDOW_OPS)
 
 SPAN_MAX_MS = 10**12
 """Longest window and slide (ms), about 31 years."""
+DAY_MS = 86_400_000
 OVERLAP_MAX = 10_000
 """Most windows that a tuple may lie in."""
 DEPTH_MAX = 100
@@ -91,6 +93,8 @@ class Window:
     source: "Expression"
     length_ms: int
     slide_ms: int
+    zone: str = ""
+    """Time zone whose days are counted, each as ``DAY_MS``; empty: there are no days."""
     at: int = _position()
 
     def __post_init__(self) -> None:
@@ -100,6 +104,11 @@ class Window:
         require_span("the slide of a window", self.slide_ms)
         good = self.length_ms <= OVERLAP_MAX * self.slide_ms
         require(good, "the slide of a window", self.slide_ms, f"length/{OVERLAP_MAX} at least")
+        if self.zone != "":
+            require(is_zone(self.zone), "the time zone", self.zone, "a name of the IANA database")
+            for span_ms in (self.length_ms, self.slide_ms):
+                is_whole = span_ms % DAY_MS == 0
+                require(is_whole, "a span of days", span_ms, f"a multiple of {DAY_MS} ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +183,14 @@ def require_span(what: str, span_ms: object) -> None:
     require(good, what, span_ms, f"a whole number of milliseconds from 1 to {SPAN_MAX_MS}")
 
 
+def is_zone(name: object) -> bool:
+    """Return whether a text names a time zone that is the same on all machines."""
+    try:
+        return isinstance(name, str) and name != "localtime" and bool(ZoneInfo(name))
+    except (LookupError, ValueError, OSError):  # a folder of zones is no zone
+        return False
+
+
 def _require_streams(what: str, parts: object) -> None:
     require(isinstance(parts, tuple) and bool(parts), what, parts, "at least one stream")
     assert isinstance(parts, tuple)
@@ -233,7 +250,8 @@ def expression_to_json(expression: Expression) -> list[PlainData]:
     if isinstance(expression, Union):
         return [kind, *inside]
     if isinstance(expression, Window):
-        return [kind, expression.op, *inside, expression.length_ms, expression.slide_ms]
+        zone = [expression.zone] if expression.zone else []
+        return [kind, expression.op, *inside, expression.length_ms, expression.slide_ms, *zone]
     return [kind, expression.op, *inside]
 
 
@@ -252,8 +270,8 @@ def expression_from_json(data: PlainData, depth: int = 1) -> Expression:
             return Name(name)
         case ["union", *parts]:
             return Union(inside(parts))
-        case ["window", op, source, length_ms, slide_ms]:
-            return Window(op, expression_from_json(source, depth + 1), length_ms, slide_ms)
+        case ["window", op, source, length_ms, slide_ms, *zone] if len(zone) < 2:
+            return Window(op, expression_from_json(source, depth + 1), length_ms, slide_ms, *zone)
         case ["across", op, *parts]:
             return Across(op, inside(parts))
         case ["arithmetic", op, left, right]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from model.vocabulary.script.tree import (
+    DAY_MS,
     Across,
     Arithmetic,
     Expression,
@@ -45,8 +46,12 @@ def _function(expression: Union | Across | Window) -> str:
 def _arguments(expression: Union | Across | Window) -> Iterator[str]:
     yield from (text_of(child) for child in children(expression))
     if isinstance(expression, Window):
-        yield f"{expression.length_ms:_}"
-        yield f"{expression.slide_ms:_}"
+        spans_ms = expression.length_ms, expression.slide_ms
+        if expression.zone:
+            yield from (f"{span_ms // DAY_MS}d" for span_ms in spans_ms)
+            yield f'"{expression.zone}"'
+        else:
+            yield from (f"{span_ms:_}" for span_ms in spans_ms)
 
 
 def _number(value: float) -> str:

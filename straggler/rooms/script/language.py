@@ -14,12 +14,15 @@ Rules of this file:
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
+from zoneinfo import available_timezones
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
 
 from model.vocabulary.script.problems import problems
 from model.vocabulary.script.tree import (
     ACROSS_OPS,
+    DAY_MS,
     DEPTH_MAX,
     FUNCTIONS,
     OVERLAP_MAX,
@@ -36,6 +39,7 @@ from model.vocabulary.script.tree import (
     Workflow,
     children,
     is_constant,
+    is_zone,
     walk,
 )
 from straggler.rooms.script.mistakes import (
@@ -57,14 +61,16 @@ statement: NAME "=" expression
 ?atom: NUMBER -> number
      | TEXT -> quoted
      | NAME -> unquoted
-     | NAME "(" [expression ("," expression)*] ")" -> call
+     | NAME "(" [argument ("," argument)*] ")" -> call
      | "(" expression ")"
+?argument: expression | DAYS -> days
 
 PLUS: "+"
 MINUS: "-" | "\u2212"
 TIMES: "*" | "\u00d7"
 OVER: "/"
 NAME: /[^\W\d]\w*/
+DAYS.1: /[0-9]+d(?!\w)/
 TEXT: /"[^"\x00-\x1f\x7f-\x9f\u2028\u2029]*"/
 NUMBER: (GROUPED | PLAIN) /(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 GROUPED: /[0-9]{1,3}([ \u00a0][0-9]{3})+(?![0-9_\u2009\u202f])/
@@ -98,6 +104,13 @@ MEANT = {
 """Functions by their names in other languages, in lower case; empty: there is no such function.
 
 Such a word is not misspelt, so the closest name would mislead: for ``median`` it is ``min``."""
+
+
+class Days(NamedTuple):
+    """A number of days, each as ``DAY_MS``."""
+
+    ms: int
+    at: int
 
 
 class ScriptError(ValueError):
@@ -216,7 +229,10 @@ class _TreeBuilder(Transformer[Token, list[Statement]]):
         op = {MINUS_SIGN: "-", TIMES_SIGN: "*"}.get(sign, str(sign))
         return Arithmetic(op, left, right, at=_at(sign))
 
-    def call(self, function: Token, *parts: Expression) -> Expression:
+    def days(self, token: Token) -> Days:
+        return Days(int(token[:-1]) * DAY_MS, _at(token))
+
+    def call(self, function: Token, *parts: Expression | Days) -> Expression:
         if function not in FUNCTIONS:
             sentence = f"there is no function {str(function)!r}, only {', '.join(FUNCTIONS)}"
             meant = MEANT.get(function.lower())
@@ -225,9 +241,12 @@ class _TreeBuilder(Transformer[Token, list[Statement]]):
             raise Stop(_at(function), function, sentence + hint, known)
         if not parts:
             raise Stop(_at(function), function, f"{_takes(function)}; here is nothing")
+        expressions = tuple(part for part in parts if not isinstance(part, Days))
+        if len(expressions) < len(parts):
+            return _calendar_window(function, parts)
         if function == "union":
-            return Union(_streams(function, parts), at=_at(function))
-        return _aggregate(function, parts)
+            return Union(_streams(function, expressions), at=_at(function))
+        return _aggregate(function, expressions)
 
 
 LARK = Lark(
@@ -282,10 +301,33 @@ def _aggregate(function: Token, parts: tuple[Expression, ...]) -> Expression:
         missing = "the slide is" if spans else "length and slide are"
         raise Stop(_at(function), function, f"{takes}; {missing} missing")
     length_ms, slide_ms = _span("length", spans[0]), _span("slide", spans[1])
-    if length_ms > OVERLAP_MAX * slide_ms:
-        sentence = f"a window is at most {OVERLAP_MAX:_} times as long as its slide"
-        raise Stop(spans[1].at, "", sentence)
+    _refuse_overlap(length_ms, slide_ms, spans[1].at)
     return Window(str(function), source, length_ms, slide_ms, at=_at(function))
+
+
+def _calendar_window(function: Token, parts: tuple[Expression | Days, ...]) -> Expression:
+    match parts:
+        case (source, Days(length_ms), Days(slide_ms, at), Sensor(zone) as named) if (
+            function != "union" and not isinstance(source, Days) and not is_constant(source)
+        ):
+            pass
+        case _:
+            first = next(part.at for part in parts if isinstance(part, Days))
+            how = 'stands between a stream and a time zone: avg("S1", 7d, 1d, "Europe/Berlin")'
+            raise Stop(first, "", f"a length or slide in days {how}")
+    if not is_zone(zone):
+        sentence = f"there is no time zone {zone!r}"
+        raise Stop(named.at, f'"{zone}"', sentence, tuple(sorted(available_timezones())))
+    if not 0 < min(length_ms, slide_ms) <= max(length_ms, slide_ms) <= SPAN_MAX_MS:
+        sentence = f"a length or slide in days is a number from 1 to {SPAN_MAX_MS // DAY_MS:_}"
+        raise Stop(at, "", sentence)
+    _refuse_overlap(length_ms, slide_ms, at)
+    return Window(str(function), source, length_ms, slide_ms, zone, at=_at(function))
+
+
+def _refuse_overlap(length_ms: int, slide_ms: int, at: int) -> None:
+    if length_ms > OVERLAP_MAX * slide_ms:
+        raise Stop(at, "", f"a window is at most {OVERLAP_MAX:_} times as long as its slide")
 
 
 def _span(what: str, expression: Expression) -> int:

@@ -116,9 +116,11 @@ def _size(
         return counts[node.sensor]
     if node.span is None:
         return 0 if node.kind == CONSTANT else sum(read)
-    length_ms, slide_ms = node.span
+    length_ms, slide_ms, zone = node.span
     of_each = -(-length_ms // slide_ms)
-    return min(read[0] * of_each, (lasting_ms + length_ms) // slide_ms + 1)
+    # Clocks that change make room for one more calendar window.
+    most = (lasting_ms + length_ms) // slide_ms + 1 + bool(zone)
+    return min(read[0] * of_each, most)
 
 
 def _slices(graph: Graph, number: int, cutting: Cutting) -> int:

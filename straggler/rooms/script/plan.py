@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -71,14 +72,16 @@ class DescribedPlan(ScriptPlan):
         if node.kind == OPERATION and node.op in SIGNS:
             return f" {node.op} ".join(inputs)
         if node.span is not None:
-            inputs += [write_duration(span * MILLISECOND_US) for span in node.span]
+            inputs += [write_duration(span_ms * MILLISECOND_US) for span_ms in node.span[:2]]
+            inputs += [f'"{node.span.zone}"'] if node.span.zone else []
         return f"{node.op}({', '.join(inputs)})"
 
     def cut(self, number: int) -> str:
         """Return how a stream is cut, in words."""
         choice = self.slices[number]
         if choice.is_panes:
-            return f"panes of {write_duration(choice.cutting[0].every_ms * MILLISECOND_US)}"
+            widths = [write_duration(comb.every_ms * MILLISECOND_US) for comb in choice.cutting]
+            return f"panes of {' and '.join(widths)}"
         return f"at the edges, {counted(len(choice.cutting), 'comb')}"
 
     def sentences(self) -> Iterator[str]:
@@ -169,6 +172,8 @@ def make_plan(config: ScriptConfig) -> DescribedPlan:
     return DescribedPlan(made.config, made.graph, made.slices, made.placement)
 
 
+SHOWN = 200
+"""Most rows of a table, and most sensors of a line: thousands take minutes to be laid out."""
 NUMBERS = ("per hour", "worker", "panes cost", "edges cost")
 """Headings of columns with numbers."""
 
@@ -184,16 +189,20 @@ def print_plan(out: Console, plan: DescribedPlan) -> None:
             figure(graph.per_hour[number]),
             str(plan.placement.worker[number]),
         )
-        for number in graph.computed
+        for number in graph.computed[:SHOWN]
     ]
     _print_table(out, ("", "computation", "called", "per hour", "worker"), made)
     cut = [
         (plan.name(number), plan.cut(number), *map(_cost, choice[1:]))
-        for number, choice in plan.slices.items()
+        for number, choice in islice(plan.slices.items(), SHOWN)
     ]
     _print_table(out, ("windows over", "cut into", "panes cost", "edges cost"), cut)
     if plan.dropped:
-        render.print_lines(out, [f"Dropped: {', '.join(plan.dropped)}.", ""])
+        more = len(plan.dropped) - SHOWN
+        others = f" and {more:,} more" if more > 0 else ""
+        render.print_lines(out, [f"Dropped: {', '.join(plan.dropped[:SHOWN])}{others}.", ""])
+    if len(graph.computed) > SHOWN:
+        render.print_lines(out, [f"Tables show {SHOWN} rows; --json FILE has all.", ""])
     render.print_lines(out, plan.sentences())
 
 
