@@ -95,14 +95,26 @@ class Picture:
 PICTURES: Mapping[str, Picture] = {
     "umts": Picture(
         SlackConfig(
-            10 * SECOND_US, 2 * SECOND_US, aggregate="sum", keyed=False, feedback_us=10 * SECOND_US
+            10 * SECOND_US,
+            2 * SECOND_US,
+            aggregate="sum",
+            keyed=False,
+            feedback_us=10 * SECOND_US,
+            start_slack_us=0,
         ),
         SECOND_US,
         "s",
         "min",
     ),
     "flights": Picture(
-        SlackConfig(6 * HOUR_US, HOUR_US, aggregate="count", keyed=False, feedback_us=6 * HOUR_US),
+        SlackConfig(
+            6 * HOUR_US,
+            HOUR_US,
+            aggregate="count",
+            keyed=False,
+            feedback_us=6 * HOUR_US,
+            start_slack_us=0,
+        ),
         10 * MINUTE_US,
         "h",
         "days",
