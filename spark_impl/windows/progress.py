@@ -10,12 +10,15 @@ import pyarrow.compute as pc
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.accounts import rows_of_batch
 from spark_impl.runtime.storage import Address
+from spark_impl.runtime.tables import DataFile
 from spark_impl.windows.records import NO_CLOCK
 from spark_impl.windows.room import HOLDER, AnyRoom
 from spark_impl.windows.store import PENDING, WindowStore, load_store
 
 LATELY = 100
 """Lengths of windows that one looks back to judge first answers."""
+MANY = 1_000_000
+"""Judged windows above which one looks back less far, so that a reader need not wait for long."""
 
 
 class FirstAnswers(NamedTuple):
@@ -132,15 +135,19 @@ def _first_answers(store: WindowStore, size_us: int) -> FirstAnswers:
     if not files:
         return FirstAnswers()
     last_us = max(each.bounds["start_us"][1] for each in files)
-    first_us = last_us - LATELY * size_us
+    back_us = LATELY * size_us
     window = [*store.by, "key", "start_us"]
 
+    def near(kind: str) -> list[DataFile]:
+        all_files, first_us = store.view.of(kind), last_us - back_us
+        return [each for each in all_files if each.may_hold("start_us", first_us, last_us)]
+
     def lately(kind: str, *columns: str) -> pa.Table:
-        files = [
-            each for each in store.view.of(kind) if each.may_hold("start_us", first_us, last_us)
-        ]
-        rows = store.read(files, kind, pc.field("start_us") >= first_us)
+        rows = store.read(near(kind), kind, pc.field("start_us") >= last_us - back_us)
         return rows.select([*window, *columns])
+
+    while sum(each.rows for each in near("judged")) > MANY and back_us > size_us:
+        back_us //= 2
 
     judged = lately("judged", "n_rcv", "n_late", "n_req", "miss")
     # A join would not find the windows of a NULL among the grouping columns.
