@@ -148,12 +148,12 @@ def _quality(course: Course) -> Figures:
         **mean("mean_first_error", course.errors),
         **mean("wrong_share", course.errors >= course.config.eps),
         **mean("miss_share", np.array([each.miss for each in course.judged], dtype=np.float64)),
-        **mean("below_share", _is_below(course)),
+        **mean("below_share", is_below(course)),
     }
 
 
-def _is_below(course: Course) -> FloatArray:
-    """Return whether judged windows had too few tuples in time, by what is known in the end."""
+def is_below(course: Course) -> FloatArray:
+    """Return 1 for each judged window that had too few tuples in time, by all tuples of the run."""
     rows = [(each.start_us, each.n_rcv, each.n_late, each.n_req) for each in course.judged]
     start_us, n_rcv, n_late, n_req = np.array(rows, dtype=np.int64).reshape(-1, 4).T
     n = course.counts(start_us.tolist())
