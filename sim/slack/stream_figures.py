@@ -97,13 +97,15 @@ class Course:
     def counts(self, starts_us: Sequence[int]) -> IntArray:
         """Return the number of tuples of windows."""
         low, high = self._bounds(starts_us)
-        return high - low
+        n: IntArray = high - low
+        return n
 
     def _bounds(self, starts_us: Sequence[int]) -> IntArray:
         """Return where windows begin and end among the tuples by event time."""
         begin = np.array(starts_us, dtype=np.int64) - self.epoch_us
         sorted_us = self.event_us[self._by_event_time]
-        return np.searchsorted(sorted_us, (begin, begin + self.config.size_us))
+        bounds: IntArray = np.searchsorted(sorted_us, (begin, begin + self.config.size_us))
+        return bounds
 
     @cached_property
     def _by_event_time(self) -> IntArray:

@@ -22,7 +22,7 @@ MANY = 1_000_000
 
 
 class FirstAnswers(NamedTuple):
-    """How many first answers of the last :data:`LATELY` lengths of windows contained enough.
+    """First answers of the last :data:`LATELY` lengths of windows, and those that lack tuples.
 
     All are 0 in room ``watermark``, which requires nothing.
     """
@@ -69,7 +69,7 @@ class BatchProgress(NamedTuple):
     first_answers: FirstAnswers
     """Figures of the latest first answers."""
     warning: str | None
-    """What is wrong with first answers, and what to do; None if they are as good as asked for."""
+    """A sentence if first answers lack more than asked for, with what to do; None otherwise."""
     rows: Mapping[str, int]
     """Rows that the micro-batch has read, and those in each place of the ledger; ``pending`` is
     the change."""

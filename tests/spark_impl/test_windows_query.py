@@ -226,7 +226,7 @@ def test_store_of_another_room(spark: SparkSession, tmp_path: Path) -> None:
 def test_windows_that_lack_tuples_by_now_are_told_and_warned_of(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """With L = 0 the controller sees no miss."""
+    """The controller sees no miss, because L is 0."""
     settings = {"feedback_us": 0, "max_age_us": 0, "delta": 0.4, "aggregate": "count"}
     config = SlackConfig(10, 10, control="fixed", **settings)  # type: ignore[arg-type]  # by name
     source = history(tmp_path / "h", [(1, 1.0), (11, 1.0), (21, 1.0), (35, 1.0)])
