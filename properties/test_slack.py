@@ -19,7 +19,7 @@ from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
 from sim.slack import simulate
 from spark_impl.slack import requirement
-from straggler.strategies.streams import cases, configs, timed_cases, workloads
+from straggler.strategies.streams import cases, configs, timed_cases, with_start, workloads
 from straggler.strategies.telling_windows import OF_SLACK
 from straggler.strategies.timed_cases import TimedCase
 from straggler.strategies.troubled import in_all_regions
@@ -35,7 +35,7 @@ PATIENT = configs(controls=["fixed"]).map(
 @promised(*put_to_the_test(CLAIMS), "judged windows with a negative value", examples=70)
 @telling(each.example for each in VARIANTS.values())
 @telling(OF_SLACK)
-@given(case=cases() | (FROM_VALUES | PATIENT).flatmap(workloads))
+@given(case=cases() | (FROM_VALUES | PATIENT).flatmap(with_start).flatmap(workloads))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
     Agreement("slack", reached).of_operator(case)
 

@@ -101,7 +101,8 @@ class LandedQuery(_Landed):
 
         The columns are the grouping columns, ``task``, ``key``, ``start_us``, ``end_us``,
         ``value``, ``n`` (rows in the answer), ``revision``, ``n_rcv`` (rows in the first answer),
-        ``coverage``, ``n_refused``, ``state`` and ``window`` (``start`` and ``end`` as timestamps).
+        ``coverage``, in room ``slack`` ``required``, ``n_refused``, ``state`` and ``window``
+        (``start`` and ``end`` as timestamps).
 
         With ``source_id``, windows of rows that come again with other content are incomplete; the
         whole history is read to find them.

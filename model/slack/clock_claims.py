@@ -8,7 +8,7 @@ Rules of this file:
 * Float sums are compared with a tolerance of 1e-9 for each judgement.
 """
 
-from model.slack.evidence import Observation, Truth
+from model.slack.evidence import Observation, Start, Truth
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Late, Result
 from model.windows.claims import Findings, name_of
@@ -19,8 +19,11 @@ TOLERANCE = 1e-9
 
 
 def slack_is_bounded(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that K is at least 0, at most the largest delay so far, and at most its limit."""
-    limit_us = truth.config.max_slack_us
+    """Check that K is at least 0, at most the largest delay so far, and at most its limit.
+
+    At the start K may be what the query asks for.
+    """
+    limit_us, start = truth.config.max_slack_us, Start(truth, observed)
     for step in _steps_with_slack(observed):
         longest_us = truth.max_delay_us.get((step.task, step.batch), 0)
         recorded_us = step.max_delay_us if isinstance(step, Progress) else longest_us
@@ -31,6 +34,7 @@ def slack_is_bounded(truth: Truth, observed: Observation, findings: Findings) ->
                 f"{recorded_us} us; it was at most {longest_us} us.",
             )
         bound_us = longest_us if limit_us is None else min(longest_us, limit_us)
+        bound_us = max(bound_us, _start_us(start, step))
         if not 0 <= step.slack_us <= bound_us:
             findings.add(
                 step.batch,
@@ -45,9 +49,10 @@ def is_in_order(truth: Truth) -> bool:
 
 
 def in_order_is_never_late(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that without delays the slack is 0 and no tuple is late."""
+    """Check that without delays the slack is 0, once the start is over, and no tuple is late."""
+    start = Start(truth, observed)
     for step in _steps_with_slack(observed):
-        if step.slack_us != 0:
+        if step.slack_us not in (0, _start_us(start, step)):
             findings.add(
                 step.batch,
                 f"In batch {step.batch} task {step.task} waited {step.slack_us} us "
@@ -62,6 +67,11 @@ def in_order_is_never_late(truth: Truth, observed: Observation, findings: Findin
             f"Tuple #{late.source_id} was late for the {name_of(truth, late[:3])} although nothing "
             "had been delayed.",
         )
+
+
+def _start_us(start: Start, step: Result | Progress) -> int:
+    """Return the most that the start may have asked for; the clock behind a batch knows it all."""
+    return start.most_us(step.task, step.batch + isinstance(step, Progress))
 
 
 def _steps_with_slack(observed: Observation) -> tuple[Result | Progress, ...]:

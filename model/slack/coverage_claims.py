@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from model.slack.evidence import Observation, Truth
+from model.slack.evidence import Observation, Start, Truth
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Late, Result
@@ -74,8 +74,11 @@ def _clock(truth: Truth, task: int) -> ArrivalClock:
 
 
 def slack_follows_alpha(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Find clocks and results whose slack is not alpha times the largest delay so far."""
-    clocks, alphas = clocks_of(truth), _alphas(observed)
+    """Find clocks and results whose slack is not alpha times the largest delay so far.
+
+    At the start it is no less than the query asks for.
+    """
+    clocks, alphas, start = clocks_of(truth), _alphas(observed), Start(truth, observed)
     for progress in observed.trace.of(Progress):
         # A redelivery moves the clock only if its identity is forgotten.
         longest_us = clocks[progress.task].longest_at_end_us[progress.batch]
@@ -83,11 +86,15 @@ def slack_follows_alpha(truth: Truth, observed: Observation, findings: Findings)
         low_us, high_us = (
             _slack_us(truth.config, progress.alpha, each) for each in (longest_us, most_us)
         )
+        least_us = start.least_us(progress.task, progress.batch)
+        low_us = max(low_us, least_us)
+        high_us = max(high_us, start.most_us(progress.task, progress.batch + 1))
         if not low_us <= progress.slack_us <= high_us:
             findings.add(
                 progress.batch,
                 f"After batch {progress.batch} task {progress.task} waits {progress.slack_us} us; "
-                f"alpha {progress.alpha} of its largest delay, {longest_us} us, is {low_us}.",
+                f"alpha {progress.alpha} of its largest delay, {longest_us} us, is {low_us}, if no "
+                f"less than {least_us}.",
             )
     for result in observed.trace.of(Result):
         if result.batch == truth.batches:
@@ -97,8 +104,10 @@ def slack_follows_alpha(truth: Truth, observed: Observation, findings: Findings)
         least, most = alphas.get((result.task, result.batch), (0.0, 1.0))
         least_us = clock.longest_at(result.wm_us + result.slack_us)
         low_us = _slack_us(truth.config, least, least_us)
+        low_us = max(low_us, start.least_us(result.task, result.batch))
         most_us = truth.max_delay_us[result.task, result.batch]
         high_us = _slack_us(truth.config, most, most_us)
+        high_us = max(high_us, start.most_us(result.task, result.batch))
         if not low_us <= result.slack_us <= high_us:
             findings.add(
                 result.batch,

@@ -172,9 +172,10 @@ class Task(WindowTask[SlackConfig]):
     # ------------------------------------------------------------ transitions, in their order
 
     def _update_next_slack(self) -> None:
-        """Compute the slack of the next arrival, after its factor or its largest delay changed."""
+        """Compute the slack of the next arrival, after a judgement or a longer delay."""
         alpha, max_delay_us = self.factor.alpha, self.max_delay_us
-        self.next_slack_us = self.rules.slack_us(self.config, alpha, max_delay_us)
+        slack_us = self.rules.slack_us(self.config, alpha, max_delay_us)
+        self.next_slack_us = max(slack_us, self.rules.start_slack_us(self.config, self.judged))
 
     def _advance_clock(self, event: Event) -> None:
         event_time_us, value = event.event_time_us, event.value

@@ -20,6 +20,7 @@ from math import floor
 from typing import NamedTuple
 
 from model.vocabulary import SlackConfig
+from model.vocabulary.slack import ADAPTIVE_CONTROLS
 from model.windows.rules import WindowRules
 
 # -------------------------------------------------------------------------- control of the slack
@@ -112,6 +113,14 @@ def slack_us(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
     return slack if config.max_slack_us is None else min(slack, config.max_slack_us)
 
 
+def start_slack_us(config: SlackConfig, judged: int) -> int:
+    """Return the least K of a task that has judged so many windows; 0 if the start is over."""
+    if config.control not in ADAPTIVE_CONTROLS or judged * config.delta >= 2:
+        return 0
+    least = config.start_slack
+    return least if config.max_slack_us is None else min(least, config.max_slack_us)
+
+
 # ------------------------------------------------------------------------------------- the table
 
 
@@ -120,6 +129,7 @@ class Rules(WindowRules):
     """The table of decisions."""
 
     slack_us: Callable[[SlackConfig, float, int], int] = slack_us
+    start_slack_us: Callable[[SlackConfig, int], int] = start_slack_us
     law: Law = law
 
 

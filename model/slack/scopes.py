@@ -56,7 +56,7 @@ SCOPES: Mapping[str, Scope] = {
         Scope(
             "conformal",
             (1, 4, 6, 9),
-            replace(_CONFIG, control="conformal"),
+            replace(_CONFIG, control="conformal", start_slack_us=0),
             any_slack=False,
         ),
         Scope(

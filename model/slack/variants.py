@@ -54,6 +54,10 @@ def _never_waits(_config: SlackConfig, _alpha: float, _max_delay_us: int) -> int
     return 0
 
 
+def _starts_at_once(_config: SlackConfig, _judged: int) -> int:
+    return 0
+
+
 def _halves_the_delay(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
     return rules.slack_us(config, alpha, max_delay_us // 2)
 
@@ -93,6 +97,21 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "K is alpha times the largest delay so far.",
             replace(RULES, slack_us=_never_waits),
             _example(20, 12, control="conformal", lambda_thr=0.5),
+        ),
+        _variant(
+            "starts_at_once",
+            "slack follows alpha",
+            "K begins at 0 on a stream never seen.",
+            PAPER,
+            "Until 2/delta windows are judged, K is at least start.",
+            replace(RULES, start_slack_us=_starts_at_once),
+            _example(
+                *(20, 12, 60, 41, 90, 75, 130, 131),
+                cuts=(2, 5),
+                control="conformal",
+                start_slack_us=9,
+                delta=0.5,
+            ),
         ),
         _variant(
             "half_the_delay",

@@ -278,6 +278,8 @@ class Settings:
 
     gone: ClassVar[JsonObject] = MappingProxyType({})
     """Settings of earlier versions, each with the one value that files may still have."""
+    new: ClassVar[JsonObject] = MappingProxyType({})
+    """Settings that files of earlier versions lack, each with the value by which they were made."""
 
     def __post_init__(self) -> None:
         for name, each in settings_of(type(self)).items():
@@ -310,7 +312,7 @@ class Settings:
         known = defaults_of(cls)
         data = {name: each for name, each in data.items() if (name, each) not in cls.gone.items()}
         require_known(data, known, [name for name in known if known[name] is MISSING])
-        return cls(**cls._decoded(data))
+        return cls(**cls._decoded({**cls.new, **data}))
 
     @classmethod
     def _decoded(cls, data: JsonObject) -> dict[str, PlainData]:

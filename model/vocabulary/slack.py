@@ -69,8 +69,20 @@ class SlackConfig(WindowQuery):
     kp: Annotated[float, Setting("proportional gain of the control pd", at_least=0)] = 0.2
     kd: Annotated[float, Setting("derivative gain of the control pd", at_least=0)] = 4.0
     max_slack_us: Annotated[int | None, Setting("upper limit of K (none)", at_least=0)] = None
+    start_slack_us: Annotated[
+        int | None,
+        Setting("least K until 2/delta windows are judged (L; of the controls pd 0)", at_least=0),
+    ] = None
 
     gone: ClassVar[JsonObject] = {**WindowQuery.gone, "sampling": "exchangeable", "cv": None}
+    new: ClassVar[JsonObject] = {"start_slack_us": 0}
+
+    @property
+    def start_slack(self) -> int:
+        """Least K of an adaptive control at the start (us), default applied."""
+        if self.start_slack_us is None:
+            return self.feedback if self.control == "conformal" else 0
+        return self.start_slack_us
 
     @property
     def needs_values(self) -> bool:

@@ -60,7 +60,7 @@ class _Observer:
     def __init__(self, pipeline: TaskPipeline[Task], interval_us: int, epoch_us: int) -> None:
         self.first: list[FirstAnswer] = []
         self.revised: list[Revised] = []
-        self.misses: list[bool] = []
+        self.judged: list[Judged] = []
         self._pipeline, self._interval_us, self._epoch_us = pipeline, interval_us, epoch_us
 
     def follow(self, events: Sequence[Event]) -> FloatArray:
@@ -88,7 +88,7 @@ class _Observer:
     def _look(self, steps: Iterable[Step], at_us: int, row: int) -> None:
         for step in steps:
             if isinstance(step, Judged):
-                self.misses.append(step.miss)
+                self.judged.append(step)
             elif isinstance(step, Result):
                 self.first.append(FirstAnswer(step.start_us, row, step.value, step.n_rcv))
             elif isinstance(step, Revision):
@@ -112,7 +112,7 @@ def course_of(values: JsonObject, events: Sequence[Event], epoch_us: int) -> Cou
     observer = _Observer(pipeline, values["trigger_interval_us"], epoch_us)
     slack_us = observer.follow(events)
     return Course(
-        config, events, epoch_us, slack_us, observer.first, observer.revised, observer.misses
+        config, events, epoch_us, slack_us, observer.first, observer.revised, observer.judged
     )
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import Event, SlackConfig
+from model.vocabulary.slack import Judged
 from model.windows.aggregates import aggregate_of
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
@@ -56,8 +57,7 @@ class Course:
     """K at each arrival."""
     first: Sequence[FirstAnswer]
     revised: Sequence[Revised]
-    misses: Sequence[bool]
-    """Whether each judged window had fewer tuples than required."""
+    judged: Sequence[Judged]
 
     @cached_property
     def event_us(self) -> IntArray:
@@ -79,23 +79,33 @@ class Course:
     def errors(self) -> FloatArray:
         """Relative error of each first answer."""
         truths = self.truths([each.start_us for each in self.first])
-        return relative_errors(np.array([each.value for each in self.first]), truths[0])
+        return relative_errors(np.array([each.value for each in self.first]), truths)
 
     @cached_property
     def revised_errors(self) -> FloatArray:
         """Relative error of each corrected answer."""
         truths = self.truths([each.start_us for each in self.revised])
-        return relative_errors(np.array([each.value for each in self.revised]), truths[0])
+        return relative_errors(np.array([each.value for each in self.revised]), truths)
 
-    def truths(self, starts_us: Sequence[int]) -> tuple[FloatArray, IntArray]:
-        """Return the truth and the number of tuples of windows."""
+    def truths(self, starts_us: Sequence[int]) -> FloatArray:
+        """Return the truth of windows."""
         aggregate, order = aggregate_of(self.config), self._by_event_time
-        begin = np.array(starts_us, dtype=np.int64) - self.epoch_us
-        sorted_us = self.event_us[order]
-        bounds = np.searchsorted(sorted_us, (begin, begin + self.config.size_us))
         values = [self.events[row].value for row in order.tolist()]
-        found = [aggregate(values[low:high]) for low, high in bounds.T.tolist()]
-        return np.array(found, dtype=np.float64), bounds[1] - bounds[0]
+        found = [aggregate(values[low:high]) for low, high in self._bounds(starts_us).T.tolist()]
+        return np.array(found, dtype=np.float64)
+
+    def counts(self, starts_us: Sequence[int]) -> IntArray:
+        """Return the number of tuples of windows."""
+        low, high = self._bounds(starts_us)
+        n: IntArray = high - low
+        return n
+
+    def _bounds(self, starts_us: Sequence[int]) -> IntArray:
+        """Return where windows begin and end among the tuples by event time."""
+        begin = np.array(starts_us, dtype=np.int64) - self.epoch_us
+        sorted_us = self.event_us[self._by_event_time]
+        bounds: IntArray = np.searchsorted(sorted_us, (begin, begin + self.config.size_us))
+        return bounds
 
     @cached_property
     def _by_event_time(self) -> IntArray:
@@ -110,9 +120,11 @@ def figures_at(course: Course, moment: float) -> Figures:
     """Return figures of the whole run, and some at a moment, a share of the run.
 
     At the moment: ``slack_us``, the mean K over the tenth of the run that ends there, and the mean
-    errors over all windows answered so far (``first_error``, ``current_error``). ``latency_by_max``
-    is the latency as a multiple of that of MP-K-slack on the same arrivals. ``calm_slack_us`` and
-    ``stormy_slack_us`` are the mean K in the quarters of the stream with least and most disorder.
+    errors over all windows answered so far (``first_error``, ``current_error``). ``below_share`` is
+    the share of judged windows with less coverage than required, by all tuples of the run;
+    ``miss_share`` is what the controller knows of it. ``latency_by_max`` is the latency as a
+    multiple of that of MP-K-slack on the same arrivals. ``calm_slack_us`` and ``stormy_slack_us``
+    are the mean K in the quarters of the stream with least and most disorder.
     """
     end_us = int(course.came_us[-1])
     share = course.came_us / end_us
@@ -131,14 +143,24 @@ def figures_at(course: Course, moment: float) -> Figures:
 
 
 def _quality(course: Course) -> Figures:
-    _, n = course.truths([each.start_us for each in course.first])
+    n = course.counts([each.start_us for each in course.first])
     n_rcv = np.array([each.n_rcv for each in course.first])
     return {
         **mean("mean_coverage", n_rcv / n),
         **mean("mean_first_error", course.errors),
         **mean("wrong_share", course.errors >= course.config.eps),
-        **mean("miss_share", np.array(course.misses, dtype=np.float64)),
+        **mean("miss_share", np.array([each.miss for each in course.judged], dtype=np.float64)),
+        **mean("below_share", is_below(course)),
     }
+
+
+def is_below(course: Course) -> FloatArray:
+    """Return 1 for each judged window that had too few tuples in time, by all tuples of the run."""
+    rows = [(each.start_us, each.n_rcv, each.n_late, each.n_req) for each in course.judged]
+    start_us, n_rcv, n_late, n_req = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    n = course.counts(start_us.tolist())
+    below: FloatArray = (n_rcv * (n_rcv + n_late) < n_req * n).astype(np.float64)
+    return below
 
 
 def _spells(course: Course) -> Figures:

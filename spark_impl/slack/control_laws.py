@@ -40,6 +40,16 @@ def slack_us(config: SlackConfig, alpha: float, max_delay_us: Ints) -> Ints:
     return slack if config.max_slack_us is None else np.minimum(slack, config.max_slack_us)
 
 
+def least_slack_us(config: SlackConfig, judged: int) -> int:
+    """Return how long a task waits at least that has judged so many windows."""
+    if not is_adaptive(config) or judged * config.delta >= 2:
+        return 0
+    limits = [config.start_slack]
+    if config.max_slack_us is not None:
+        limits.append(config.max_slack_us)
+    return min(limits)
+
+
 def judge(
     config: SlackConfig, law: Law, n_rcv: Ints, total: Ints, n_req: Ints, miss: Bools
 ) -> tuple[list[float], Law]:

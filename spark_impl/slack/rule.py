@@ -1,9 +1,10 @@
 """The rule of room ``slack``: how long a task waits (docs/slack.md, sections 2 and 4).
 
-The slack K depends on the largest delay and on alpha. Alpha changes at judgements only, so K is a
-running maximum up to the next judgement. Beyond a judgement the path depends on its misses, which
-are not known yet. Misses are rare, so :class:`Foresight` guesses that the next window fares as the
-last one did. A guess costs one search per judgement and avoids working in small portions.
+The slack K depends on the largest delay and on alpha; at the start it has a least value. Alpha and
+the end of the start come with judgements only, so K is a running maximum up to the next judgement.
+Beyond a judgement the path depends on its misses, which are not known yet. Misses are rare, so
+:class:`Foresight` guesses that the next window fares as the last one did. A guess costs one search
+per judgement and avoids working in small portions.
 """
 
 from typing import NamedTuple
@@ -65,21 +66,24 @@ class Foresight:
         self._misses: Bools = np.zeros(n_keys, np.bool_)
 
     def draw(
-        self, judgement: Judgement, alpha: float, wm_us: int, t_max: Ints, max_delay: Ints
+        self, judgement: Judgement, memory: Memory, wm_us: int, t_max: Ints, max_delay: Ints
     ) -> tuple[Path, list[Turn]]:
         """Return the path of some arrivals and the judgements that it assumes.
 
-        The path starts from ``alpha`` and the watermark ``wm_us``. It ends at a judgement, or with
-        the arrivals.
+        The path starts from the memory's alpha and the watermark ``wm_us``. It ends at a judgement,
+        or with the arrivals. At the start no judgement is guessed, because it may end the start.
         """
+        alpha = memory.alpha
+        least_us = control_laws.least_slack_us(self._config, memory.judged)
         wm, at = wm_us, 0
         parts: list[Ints] = []
         turns: list[Turn] = []
         while True:
-            slack, hit = self._until(judgement.next_us(wm), alpha, t_max[at:], max_delay[at:])
+            goal_us = judgement.next_us(wm)
+            slack, hit = self._until(goal_us, alpha, least_us, t_max[at:], max_delay[at:])
             parts.append(slack)
             at += len(slack)
-            if not hit or at == len(t_max) or len(parts) == self._turns:
+            if not hit or at == len(t_max) or len(parts) == self._turns or least_us:
                 break
             before, wm = wm, int(t_max[at - 1] - slack[-1])
             first, last = judgement.unjudged_from(before), judgement.unjudged_from(wm)
@@ -113,11 +117,14 @@ class Foresight:
         if len(judged):
             self._misses = judged["miss"][judged["j"] == judged["j"][-1]]
 
-    def _until(self, wm: int, alpha: float, t_max: Ints, max_delay: Ints) -> tuple[Ints, bool]:
+    def _until(
+        self, wm: int, alpha: float, least_us: int, t_max: Ints, max_delay: Ints
+    ) -> tuple[Ints, bool]:
         """Return K up to the arrival that moves the watermark to ``wm``, and whether one does."""
         end = 2 * self._look
         while True:  # search more and more arrivals
             slack = control_laws.slack_us(self._config, alpha, max_delay[:end])
+            slack = np.maximum(slack, least_us)
             reached = t_max[:end] - slack >= wm
             hit = int(reached.argmax())
             if reached[hit] or end >= len(t_max):
@@ -165,7 +172,7 @@ class SlackRule(Rule):
         t_max, max_delay = self._t_max[start:], self._max_delay[start:]
         if control_laws.is_adaptive(self._config):
             path, self._turns = self._foresight.draw(
-                self._judgement, self._memory.alpha, wm_us, t_max, max_delay
+                self._judgement, self._memory, wm_us, t_max, max_delay
             )
             return path
         slack = control_laws.slack_us(self._config, 1.0, max_delay)
@@ -205,8 +212,9 @@ class SlackRule(Rule):
 
     def slack_us(self) -> int:
         """Return K with the present alpha."""
-        delay = np.array([self._memory.max_delay_us])
-        return int(control_laws.slack_us(self._config, self._memory.alpha, delay)[0])
+        now = self._memory
+        [slack] = control_laws.slack_us(self._config, now.alpha, np.array([now.max_delay_us]))
+        return max(int(slack), control_laws.least_slack_us(self._config, now.judged))
 
     def memory(self, wm_us: int) -> Memory:
         """Return the controller's state at a watermark."""

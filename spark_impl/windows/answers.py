@@ -24,6 +24,9 @@ def results(room: AnyRoom, spark: SparkSession, store: Address) -> DataFrame:
     * ``value``, ``n`` (number of tuples) and ``revision`` (0 is the stream's own answer);
     * ``n_rcv`` (tuples in the stream's answer) and ``coverage`` (``n_rcv`` over the tuples known
       by now);
+    * ``required``, in room ``slack``: the coverage that was required when the window was judged,
+      NULL until then. A first answer with less ``coverage`` had too few tuples, even if those that
+      it lacked came too late to be counted as a miss;
     * ``n_refused`` (rows of the window that the query has refused, see :func:`rejected`);
     * ``state``: ``exact`` if the answer counts every row of the window that has arrived,
       ``provisional`` if a correction will count more, ``incomplete`` if rows were refused. A window
@@ -102,6 +105,12 @@ def current_answers(spark: SparkSession, settings: WindowSettings, store: Window
     known = F.col("n") + F.coalesce("pending", F.lit(0))
     state = F.when(F.col("n_refused") > 0, INCOMPLETE).when(F.col("pending").isNull(), EXACT)
     counted = with_refused(spark, settings, store, answers, "full")
+    required: tuple[str, ...] = ()
+    if "judged" in store.kinds:
+        judged = queries.read_table(spark, store, "judged")
+        share = (F.col("n_req") / (F.col("n_rcv") + F.col("n_late"))).alias("required")
+        counted = counted.join(judged.select(*window, share), window, "left")
+        required = ("required",)
     return counted.withColumn("end_us", F.col("start_us") + settings.size_us).select(
         *window,
         "end_us",
@@ -110,6 +119,7 @@ def current_answers(spark: SparkSession, settings: WindowSettings, store: Window
         "revision",
         F.coalesce("n_rcv", F.lit(0)).alias("n_rcv"),
         F.try_divide(F.coalesce("n_rcv", F.lit(0)), known).alias("coverage"),
+        *required,
         "n_refused",
         state.otherwise(PROVISIONAL).alias("state"),
         window_struct().alias("window"),

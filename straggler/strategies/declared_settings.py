@@ -56,6 +56,7 @@ DECLARED: Mapping[str, Mapping[str, str]] = {
         "kp": ">= 0, or 0.2",
         "kd": ">= 0, or 4.0",
         "max_slack_us": ">= 0, or None",
+        "start_slack_us": ">= 0, or None",
     },
     "WatermarkConfig": {
         **WINDOWS,

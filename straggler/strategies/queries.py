@@ -66,6 +66,7 @@ def coverage_queries(
         method="normal" if aggregate == "count" else "rigorous",
         learning_rate=draw(st.sampled_from([0.1, 0.15])),
         feedback_us=(LONGEST[control][-1] + 1) * size_us,
+        start_slack_us=0,  # windows of the start have everything and would tell nothing
         gamma_us=2 * size_us,
     )
 
@@ -110,6 +111,7 @@ def corrected_queries(draw: st.DrawFn) -> SlackConfig:
         tasks=draw(st.sampled_from([3, 2, 4])),
         control=draw(st.sampled_from(["conformal", "fixed", "pd", "max"])),
         lambda_thr=0.9,
+        start_slack_us=draw(st.sampled_from([0, None])),
         gamma_us=draw(st.sampled_from([2 * size_us, 0, 20 * size_us])),
         max_age_us=draw(st.sampled_from([None, 3 * size_us])),
     )

@@ -1,12 +1,13 @@
 """One task of room ``slack`` and its laws, with numbers worked out by hand."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from model.slack import run
 from model.slack.machine import Task
-from model.slack.rules import Coverage, Factor, law, slack_us
+from model.slack.rules import Coverage, Factor, law, slack_us, start_slack_us
 from model.vocabulary import Event, SlackConfig, Step, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import (
@@ -139,3 +140,17 @@ def test_slack_is_a_share_of_the_largest_delay() -> None:
     assert slack_us(controlled("max"), 1.0, 7) == 7
     assert slack_us(controlled("fixed", fixed_slack_us=9), 1.0, 7) == 9
     assert slack_us(controlled("fixed", fixed_slack_us=9, max_slack_us=4), 1.0, 7) == 4
+
+
+def test_the_start_lasts_until_two_by_delta_windows_are_judged() -> None:
+    query = SlackConfig(1, 1, feedback_us=9)
+    assert [start_slack_us(query, n) for n in (39, 40)] == [9, 0]
+    assert start_slack_us(replace(query, max_slack_us=4), 0) == 4
+    assert start_slack_us(replace(query, control="pd"), 0) == 0
+    assert start_slack_us(controlled("conformal"), 0) == 0, "files of earlier versions lack it"
+    machine = task(control="conformal", start_slack_us=7, delta=0.5)
+    steps = feed(machine, stream_of((12, 1.0), (35, 1.0), (50, 1.0), (70, 1.0)))
+    assert {slack for *_, slack, _ in results(steps)} == {7}
+    assert (len(judged(steps)), machine.wm_us) == (4, 63)
+    feed(machine, stream_of((71, 1.0), first=4))
+    assert (machine.slack_us, machine.wm_us) == (0, 71)

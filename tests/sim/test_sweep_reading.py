@@ -151,7 +151,7 @@ def tiny(experiment: Experiment) -> dict[str, str]:
     smaller = SMALLER[experiment.room]
     if experiment.run == "largest-rate":
         smaller = {"seconds": "1", "window_us": "200000"}
-    if experiment.name == "slack-calm":
+    if experiment.name in ("slack-calm", "slack-feedback"):
         smaller = {"messages": "30000"}  # four spells of 5 s and the one that is cut off
     return settings | {key: value for key, value in smaller.items() if key in known}
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import SlackConfig, WatermarkConfig, task_of
-from spark_impl import watermark
+from spark_impl import slack, watermark
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.slack import QueryProblem, SlackQuery, corrections, results
@@ -221,6 +221,29 @@ def test_store_of_another_room(spark: SparkSession, tmp_path: Path) -> None:
     WatermarkQuery(spark, TUMBLING, source, tmp_path / "s")
     with pytest.raises(InputProblem, match=r"a query of room 'watermark', not 'slack'$"):
         SlackQuery(spark, SlackConfig(10, 10), source, tmp_path / "s")
+
+
+def test_windows_that_lack_tuples_by_now_are_told_and_warned_of(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The controller sees no miss, because L is 0."""
+    settings = {"feedback_us": 0, "max_age_us": 0, "delta": 0.4, "aggregate": "count"}
+    config = SlackConfig(10, 10, control="fixed", **settings)  # type: ignore[arg-type]  # by name
+    source = history(tmp_path / "h", [(1, 1.0), (11, 1.0), (21, 1.0), (35, 1.0)])
+    query = SlackQuery(spark, config, source, tmp_path / "s")
+    query.run_available()
+    found = slack.progress(tmp_path / "s")
+    assert (tuple(found.first_answers), found.warning) == ((3, 0, 0), None)
+    history(source, [(2, 1.0), (12, 1.0)])
+    query.run_available()
+    found = slack.progress(tmp_path / "s")
+    assert (tuple(found.first_answers), found.first_answers.below_share) == ((3, 0, 2), 2 / 3)
+    assert found.warning is not None
+    assert found.warning.startswith("2 of the last 3 judged windows had fewer tuples")
+    assert "The controller counts 0: tuples come more than feedback_us = 0 after" in found.warning
+    rows = results(spark, tmp_path / "s").collect()
+    known = {row.start_us: (row.coverage, row.required) for row in rows}
+    assert known == {0: (0.5, 1.0), 10: (0.5, 1.0), 20: (1.0, 1.0)}
 
 
 @pytest.mark.parametrize("tasks", [2, pytest.param(17, marks=pytest.mark.long)])

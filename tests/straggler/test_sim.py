@@ -16,7 +16,7 @@ def test_a_scope_is_searched_and_every_planted_bug_found(
     done = straggler("explore", "slack", "--scope", "conformal", "--json", "explored.json")
     assert done.code == 0
     assert "scope conformal: 1,568 states, 2,631 transitions, depth 18" in done.out
-    assert "13 of 13 planted bugs are caught." in done.out
+    assert "14 of 14 planted bugs are caught." in done.out
     record = json.loads((tmp_path / "explored.json").read_text(encoding="utf-8"))
     assert record["scopes"][0]["states"] == 1_568
     assert all(bug["claim"] for bug in record["planted_bugs"])

@@ -59,7 +59,14 @@ class Pattern(NamedTuple):
             owed = own[:late]
         times_us += owed
         config = SlackConfig(
-            size_us, size_us, aggregate="count", keyed=False, control=control, eps=EPS, delta=DELTA
+            size_us,
+            size_us,
+            aggregate="count",
+            keyed=False,
+            control=control,
+            eps=EPS,
+            delta=DELTA,
+            start_slack_us=0,
         )
         arrivals = tuple(
             Event(seq, seq, "", time_us, 1.0, times_us[-1] + size_us + seq)
