@@ -35,6 +35,8 @@ PARTS = {
     "Retention": "spark_impl.retention: drop_before",
     "Joins": "spark_impl.join.query: ChainJoin ChainJoin.join ChainJoin.stream ChainStream.flush"
     " ChainStream.submit ChainStream.withdraw one_time",
+    "Queries of a chain in another process": "spark_impl.join.agent: submit withdraw status answers"
+    " ask",
     "Grouping": "spark_impl.grouping.query: Grouping Grouping.assign Grouping.spread"
     " Grouping.stream",
     "Scripts": "spark_impl.script.query: ScriptQuery ScriptQuery.flush results"

@@ -1,6 +1,7 @@
 """Room ``join`` on Spark: a chain of workers that joins on any predicate (docs/join.md)."""
 
 from model.vocabulary.join_load import LoadRules
+from spark_impl.join.agent import QueryStatus, Status, answers, ask, status, submit, withdraw
 from spark_impl.join.answers import (
     Progress,
     pending,
@@ -26,6 +27,10 @@ __all__ = [
     "Ledger",
     "LoadRules",
     "Progress",
+    "QueryStatus",
+    "Status",
+    "answers",
+    "ask",
     "from_history",
     "ledger",
     "make_system",
@@ -38,4 +43,7 @@ __all__ = [
     "run_workloads",
     "shed",
     "snapshots",
+    "status",
+    "submit",
+    "withdraw",
 ]

@@ -10,9 +10,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_SHED, STREAMS
-from model.vocabulary.join_predicates import TIME, kind_of_column
+from model.vocabulary.join_predicates import TIME
+from spark_impl.join import register
 from spark_impl.join.checkpoint import decode_state
 from spark_impl.join.columns import names_of
+from spark_impl.join.given import read_select
 from spark_impl.join.matching import to_arrow
 from spark_impl.join.store import MATCHES, REJECTED, STATE, ChainStore, Commit, load_store
 from spark_impl.runtime.accounts import rows_of_batch
@@ -49,10 +51,9 @@ def results(
         msg = f"{store} has no epoch yet, and so neither queries nor columns to select"
         raise InputProblem(msg)
     if query is not None:
-        names = [name for name, _ in place.commit_of(last).config.queries]
-        if query not in names:
-            msg = f"there is no query {query!r}; there are {', '.join(names)}"
-            raise InputProblem(msg)
+        asked = register.read(place, place.last())
+        assert asked is not None  # there is a commit
+        asked.require(query)
         pairs = pairs.where(F.col("query") == query)
     return _with_selected(spark, place, pairs, select, last) if select else pairs
 
@@ -61,25 +62,13 @@ def _with_selected(
     spark: SparkSession, place: ChainStore, pairs: DataFrame, select: Collection[str], last: int
 ) -> DataFrame:
     """Return pairs with columns of their tuples, which some epochs have admitted."""
-    kinds = place.commit_of(last).config.kinds()
     named: dict[str, dict[str, Column]] = {stream: {} for stream in STREAMS}
-    taken, wanted = pairs.columns, [*pairs.columns]
-    for text in dict.fromkeys(select):
-        stream, _, column = text.partition(".")
-        if stream not in ("r", "s") or not column:
-            msg = f"select has {text!r}; it must have columns such as 'r.key'"
-            raise InputProblem(msg)
-        try:
-            kind = kind_of_column(kinds, stream.upper(), column)
-        except ValueError as error:
-            raise InputProblem(str(error)) from error
-        wanted.append(f"{stream}_{column}")
-        if wanted[-1].lower() in taken:
-            msg = f"select has {text!r}, but pairs have a column {wanted[-1].lower()!r} already"
-            raise InputProblem(msg)
+    selected = read_select(place.commit_of(last).config, select, pairs.columns)
+    for name, (stream, column, kind) in selected.items():
         source = "event_time_us" if column == "event_time" else column
         given = F.timestamp_micros(source) if kind == TIME else F.col(source)
-        named[stream.upper()][wanted[-1]] = given.alias(wanted[-1])
+        named[stream][name] = given.alias(name)
+    wanted = [*pairs.columns, *selected]
     for stream, columns in named.items():
         if columns:
             own = f"{stream.lower()}_id"
@@ -185,18 +174,23 @@ def admitted(
     A tuple has nothing in a column that came later. Raise :class:`InputProblem` if one of the
     epochs is not committed or has no history, or if some tuples are missing.
     """
+    require_history(store, first, last)
     columns = store.commit_of(last).config.columns(stream)
-    for each in (store.commit_of(epoch) for epoch in range(first, last + 1)):
-        if not each.history:
-            msg = (
-                f"the tuples of epoch {each.epoch} were not kept: only a chain with a history keeps"
-                " them"
-            )
-            raise InputProblem(msg)
     place = replace(store, more={stream: columns})
     rows = read_epochs(spark, place, f"admitted-{stream}", first, last).drop("epoch")
     names = {"ts": "event_time_us", **names_of(columns, stream)}
     return rows.withColumnsRenamed(names)
+
+
+def require_history(store: ChainStore, first: int, last: int) -> None:
+    """Raise :class:`InputProblem` if an epoch is not committed, or has kept no tuples."""
+    done = {each.epoch: each for each in store.commits()}
+    for epoch in range(first, last + 1):
+        if not (done[epoch] if epoch in done else store.commit_of(epoch)).history:
+            msg = (
+                f"the tuples of epoch {epoch} were not kept: only a chain with a history keeps them"
+            )
+            raise InputProblem(msg)
 
 
 def read_epochs(

@@ -7,12 +7,14 @@ Rules of this file:
 * The commit of an epoch holds what the next one needs: the queries and the decision.
 * An epoch that was not committed, because it failed or the driver died, runs again from the states
   of the one before.
+* An epoch has the queries that the register has when it begins (:mod:`spark_impl.join.register`).
 """
 
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from threading import Lock
@@ -22,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import REASON_LATE, REASON_SHED, STREAMS, Decision, Predicate
 from model.vocabulary.join_load import LoadRules, Measured
-from spark_impl.join import queries
+from spark_impl.join import register
 from spark_impl.join.control import (
     Clocks,
     begin,
@@ -34,6 +36,7 @@ from spark_impl.join.control import (
     share_of,
 )
 from spark_impl.join.matching import FreePredicate, ranks_of
+from spark_impl.join.register import Register
 from spark_impl.join.stage import check_slots, make_commit, run_epoch
 from spark_impl.join.store import STATE, ChainStore, Commit, Load, commit_epoch, name_of, open_store
 from spark_impl.join.task import Options, Plan, Summary
@@ -81,27 +84,20 @@ class Chain:
         """The history from which both streams come, if they come from one."""
         self.limits = Limits()
         """The limits of refused, late and shed rows."""
-        self._last = before = self._seen.last()
+        self._last = self._seen.last()
         self._admitted_before = cache(
             lambda epoch: self._seen.admitted_before(epoch)  # noqa: PLW0108 (the version changes)
         )
-        self._changed: set[str] = set()
-        if before is not None:
-            config = queries.continue_config(
-                before.config,
-                before.functions,
-                config,
-                self._free,
-                before.epoch + 1,
-                before.changed,
-            )
-            self._changed.update(before.changed)
-        self.config = config
+        self._given = self.config = config
         """The configuration, with all queries that the chain ever had, and the epochs of each."""
+        self.absent: tuple[tuple[str, str], ...] = ()
+        """Streams and built-in columns that the inputs lack."""
         self._changing = Lock()
-        self._next = self.epochs
-        """The first epoch that has not been planned yet: new queries begin there."""
-        self._flushing = False
+        self._is_noted = False
+        """Whether the register has what this chain was opened with."""
+        self._begun: Register
+        """The register as it was when the last epoch began."""
+        self._take(self._opened(register.read(self.store, self._last)))
         self._since_ns: int | None = None
         """The moment at which all workers had ended the last epoch, or the first one began."""
 
@@ -120,44 +116,73 @@ class Chain:
         """Number of committed epochs, which is the number of the next one."""
         return 0 if self._last is None else self._last.epoch + 1
 
+    def note(self) -> None:
+        """Enter into the register what the chain was opened with, unless that is done."""
+        with self._changing:
+            self._note()
+
+    def _note(self) -> None:
+        if not self._is_noted and not self.flushed:
+            self._take(register.change(self.store, self._last, self._opened))
+            self._is_noted = True
+
+    def _change(self, how: Callable[[Register], Register]) -> None:
+        """Change the register, which has what the chain was opened with."""
+        self._take(
+            register.change(self.store, self._last, lambda known: how(known or self._register))
+        )
+
+    def _opened(self, known: Register | None) -> Register:
+        given = Register(
+            self._given,
+            self.epochs,
+            functions=tuple(sorted(self._free)),
+            absent=self.absent,
+            history=self._options.history,
+        )
+        return register.opened(known, self._last, given)
+
+    def _take(self, found: Register) -> None:
+        asked = found.config
+        try:
+            self.config = replace(self.config, queries=asked.queries, epochs=asked.epochs)
+        except ValueError as error:  # a query uses a column that another process has added
+            raise self._moved_on() from error
+        self._register = found
+
+    def _require_open(self, known: Register) -> None:
+        if self.flushed or known.flush:
+            msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
+            raise InputProblem(msg)
+
     def submit(self, name: str, predicate: Predicate, function: FreePredicate | None = None) -> int:
         """Add a query (:meth:`spark_impl.join.query.ChainStream.submit`)."""
+        is_new, is_function = False, function is not None
+
+        def added(known: Register) -> Register:
+            nonlocal is_new
+            is_new = name not in known.names
+            self._require_open(known)
+            return register.submitted(known, name, predicate, is_function=is_function)
+
         with self._changing:
-            self._require_open()
-            known = dict(self.config.queries)
-            if name not in known:
-                self.config = queries.submit(self.config, name, predicate, self._next)
-                if function is not None:
-                    self._free[name] = function
-                self._changed.add(name)
-            elif (known[name], name in self._free) != (predicate, function is not None):
-                msg = f"the query {name!r} has changed: a changed query needs another name"
-                raise InputProblem(msg)
-            first, last = self.config.span(name)
-            if last is not None and last < self._next:
-                msg = f"the query {name!r} ended with epoch {last}: a new query needs another name"
-                raise InputProblem(msg)
-            return first
+            self._note()
+            self._change(added)
+            if is_new and function is not None:
+                self._free[name] = function
+            return self.config.span(name)[0]
 
     def withdraw(self, name: str) -> int:
         """End a query (:meth:`spark_impl.join.query.ChainStream.withdraw`)."""
+
+        def ended(known: Register) -> Register:
+            self._require_open(known)
+            return register.withdrawn(known, name)
+
         with self._changing:
-            self._require_open()
-            names = [each for each, _ in self.config.queries]
-            if name not in names:
-                msg = f"there is no query {name!r}; there are {', '.join(names)}"
-                raise InputProblem(msg)
-            last = self.config.span(name)[1]
-            if last is not None and last < self._next:
-                return last + 1
-            if names == [name] and self.config.span(name)[0] >= self._next:
-                msg = f"the query {name!r} has not begun, and a chain needs a query"
-                raise InputProblem(msg)
-            self.config = queries.withdraw(self.config, name, self._next)
-            if all(name != each for each, _ in self.config.queries):  # it never began
-                self._free.pop(name, None)
-            self._changed.add(name)
-            return self._next
+            self._note()
+            self._change(ended)
+            return register.end_of(self._register, name)
 
     def advance(self, rows: DataFrame | None) -> list[Summary]:
         """Run the next epoch.
@@ -166,45 +191,56 @@ class Chain:
         :class:`ChainProblem` if it fails, and :class:`InputProblem` if another chain has run it, or
         what workers wrote is not in the store; then nothing of it counts.
         """
+        note_history(self.writer)
+        view = self.writer.look()
+        if view.last != self.epochs - 1:
+            raise self._moved_on()
+        self._require_open(self._register)
+        self.writer.require_columns(
+            each for stream in STREAMS for each in self.store.fields(stream)
+        )
+        if self._since_ns is None:
+            self._since_ns = time.monotonic_ns()
         try:
-            note_history(self.writer)
-            view = self.writer.look()
-            if view.last != self.epochs - 1:
-                msg = f"the chain in {self.store.root} was continued elsewhere: open it again"
-                raise InputProblem(msg)
-            self._require_open()
-            self.writer.require_columns(
-                each for stream in STREAMS for each in self.store.fields(stream)
-            )
-            if self._since_ns is None:
-                self._since_ns = time.monotonic_ns()
-            with self._changing:
-                self._next, self._flushing = self.epochs + 1, rows is None
-                plan = self._plan(rows)
+            plan = self._begin(rows)
             summaries = run_epoch(self._spark, rows, plan)
             ended_ns = time.monotonic_ns()
             done = self._conclude(make_commit(plan, summaries), summaries, ended_ns)
             written = {name_of(each.attempt, each.worker): each.rows for each in summaries}
             account = self._account(done, summaries)
             commit_epoch(self.store, self.writer, done, written, *account, self.limits)
-            self._last = done
-            self._since_ns = ended_ns
-            self._report(plan.config)
-            return summaries
-        finally:
-            with self._changing:  # an epoch that failed has to be planned again
-                self._next, self._flushing = self.epochs, False
+        except BaseException:
+            with self._changing, suppress(InputProblem, OSError):
+                self._change(lambda known: register.taken_back(known, self.epochs))
+            raise
+        self._last = done
+        self._since_ns = ended_ns
+        self._report(plan.config)
+        register.tidy(self.store)
+        return summaries
 
-    def _require_open(self) -> None:
-        if self.flushed or self._flushing:
-            msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
-            raise InputProblem(msg)
+    def _begin(self, rows: DataFrame | None) -> Plan:
+        """Begin the next epoch, with the queries that the register has now."""
+        with self._changing:
+            self._note()
+            flush = rows is None
+            self._change(lambda known: register.begun(known, self.epochs, flush=flush))
+            self._begun = self._register
+            if not self._free.keys() >= {*self._begun.functions}:
+                raise self._moved_on()  # with functions of another process
+            return self._plan(rows)
+
+    def _moved_on(self) -> InputProblem:
+        return InputProblem(
+            f"the chain in {self.store.root} was continued elsewhere: open it again"
+        )
 
     def _plan(self, rows: DataFrame | None) -> Plan:
         config = config_of(self.config, self._decision)
+        names = {name for name, _ in config.queries}
         return Plan(
             config=config,
-            free=dict(self._free),
+            free={name: each for name, each in self._free.items() if name in names},
             ranks=ranks_of(config, self.epochs, self._admitted_before),
             store=self.store,
             states=self._seen.states(STATE, self.epochs - 1),
@@ -222,17 +258,14 @@ class Chain:
         return find_in_force(self.config, self.epochs)
 
     def _conclude(self, done: Commit, summaries: Sequence[Summary], ended_ns: int) -> Commit:
-        """Return the commit of an epoch with the next decision and the queries as they are now."""
+        """Return the commit of an epoch with its queries and the next decision."""
         if self._load is not None and not done.flush:
             measured = self._measure(done, summaries, ended_ns)
             last = self._last.load if self._last is not None else None
             state = begin(self._load, self.config.workers) if last is None else last.state
             done = done._replace(load=Load(measured, *decide(self._load, state, measured)))
-        with self._changing:
-            # What was submitted during this epoch survives a crash after it.
-            told = replace(done.config, queries=self.config.queries, epochs=self.config.epochs)
-            functions, changed = (tuple(sorted(each)) for each in (self._free, self._changed))
-        return done._replace(config=told, functions=functions, changed=changed)
+        of = self._begun
+        return done._replace(functions=of.functions, changed=of.changed, selects=of.selects)
 
     def _account(self, done: Commit, summaries: Sequence[Summary]) -> accounts.Counted:
         """Return what an epoch has read, and the numbers of its rows by place."""

@@ -7,7 +7,14 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from model.vocabulary.join_conditions import parse_condition
 from model.vocabulary.join_load import LoadRules
-from model.vocabulary.join_predicates import RESERVED, Columns, check_columns, columns_of, kinds_of
+from model.vocabulary.join_predicates import (
+    RESERVED,
+    Columns,
+    check_columns,
+    columns_of,
+    kind_of_column,
+    kinds_of,
+)
 from model.vocabulary.settings import is_int
 from spark_impl.join.matching import FreePredicate
 from spark_impl.join.task import COLUMNS
@@ -65,12 +72,46 @@ def used_columns(config: JoinConfig, epoch: int) -> Used:
     return found
 
 
-def require_carried(name: str, predicate: Predicate, absent: Used) -> None:
-    """Raise :class:`InputProblem` if a query uses a column that an input lacks."""
+def declare_for(name: str, condition: Condition, config: JoinConfig, absent: Used) -> Predicate:
+    """Return the predicate of a query for a chain that runs.
+
+    Raise :class:`InputProblem` if it is none, or uses a column that an input lacks.
+    """
+    try:
+        predicate = declare(condition, {stream: config.columns(stream) for stream in (R, S)})
+    except ValueError as error:
+        raise InputProblem(str(error)) from error
     for stream, column in columns_of(predicate):
         if (stream, column) in absent:
             msg = f"query {name!r}: the input {stream} has no column {column!r}"
             raise InputProblem(msg)
+    return predicate
+
+
+def read_select(
+    config: JoinConfig, select: Collection[str], taken: Collection[str] = ()
+) -> dict[str, tuple[str, str, str]]:
+    """Return stream, column and kind of columns such as ``"r.key"``, by their names in answers.
+
+    Raise :class:`InputProblem` for any other text, for a column that is not there, and for a name
+    that is ``taken``.
+    """
+    found = {}
+    for text in dict.fromkeys(select):
+        stream, _, column = text.partition(".")
+        if stream not in ("r", "s") or not column:
+            msg = f"select has {text!r}; it must have columns such as 'r.key'"
+            raise InputProblem(msg)
+        try:
+            kind = kind_of_column(config.kinds(), stream.upper(), column)
+        except ValueError as error:
+            raise InputProblem(str(error)) from error
+        name = f"{stream}_{column}"
+        if name.lower() in taken:
+            msg = f"select has {text!r}, but pairs have a column {name.lower()!r} already"
+            raise InputProblem(msg)
+        found[name] = stream.upper(), column, kind
+    return found
 
 
 def range_of(workers: int | tuple[int, int], load: LoadRules | None) -> tuple[int, int]:

@@ -28,8 +28,8 @@ from spark_impl.join.given import (
     check_reach,
     declare,
     declare_columns,
+    declare_for,
     range_of,
-    require_carried,
     used_columns,
 )
 from spark_impl.join.inputs import absent, union_inputs
@@ -225,7 +225,7 @@ class ChainJoin:
         chain.writer.checkpoint = own
         chain.limits = limits
         rows = self._union(inputs, "seq", used_columns(chain.config, chain.epochs))
-        return ChainStream(chain, rows, sink, own, absent(inputs))
+        return ChainStream(chain, rows, sink, own)
 
     def _union(self, inputs: Mapping[str, DataFrame], order: str, used: Used) -> DataFrame:
         columns = {stream: self._config.columns(stream) for stream in STREAMS}
@@ -235,14 +235,17 @@ class ChainJoin:
         self, spark: SparkSession, config: JoinConfig, store: Address, lacking: Used
     ) -> Chain:
         free = {name: Guarded(each, lacking) for name, each in self._free.items()}
-        return Chain(spark, config, store, free, self._options, load=self._load)
+        chain = Chain(spark, config, store, free, self._options, load=self._load)
+        chain.absent = tuple(sorted(lacking))
+        return chain
 
 
 class ChainStream(Runnable):
     """A join of two streams, to be started.
 
     :meth:`submit` and :meth:`withdraw` may be called from any thread, before it runs and while it
-    runs. What they change survives a restart once an epoch has been committed after the call.
+    runs; :func:`spark_impl.join.submit` and :func:`spark_impl.join.withdraw` do the same in another
+    process. What they change is in the store when they return.
     """
 
     problem = ChainProblem
@@ -253,15 +256,12 @@ class ChainStream(Runnable):
         rows: DataFrame,
         sink: Sink | None,
         checkpoint: Location,
-        absent: Used = (),
     ) -> None:
         self._chain = chain
         self._limits = chain.limits
         self._rows = rows
         self._sink = sink
         self._checkpoint = checkpoint
-        self._absent = absent
-        """Streams and columns that the inputs lack."""
 
     @property
     def _root(self) -> Location:
@@ -307,13 +307,9 @@ class ChainStream(Runnable):
         Raise :class:`InputProblem` if the name has ended, or stands for another predicate, or if
         the predicate uses a column that the chain does not carry.
         """
-        function = Guarded(predicate, self._absent) if callable(predicate) else None
-        config = self._chain.config
-        try:
-            declared = declare(predicate, {stream: config.columns(stream) for stream in STREAMS})
-        except ValueError as error:
-            raise InputProblem(str(error)) from error
-        require_carried(name, declared, self._absent)
+        absent = self._chain.absent
+        function = Guarded(predicate, absent) if callable(predicate) else None
+        declared = declare_for(name, predicate, self._chain.config, absent)
         return self._chain.submit(name, declared, function)
 
     def withdraw(self, name: str) -> int:
@@ -327,6 +323,7 @@ class ChainStream(Runnable):
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         require_checkpoint(self._checkpoint, self._chain.writer, self._micro_batches - 1)
+        self._chain.note()
         return start_batches(self._rows, self._checkpoint, self._epoch, interval)
 
     @property

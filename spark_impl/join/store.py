@@ -21,6 +21,7 @@ Rules of this file:
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -112,12 +113,14 @@ class Commit(NamedTuple):
     """Queries whose predicates are functions, which this file cannot hold."""
     changed: tuple[str, ...] = ()
     """Queries that were submitted or withdrawn while the chain ran."""
+    selects: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    """Columns that answers to a query have besides, by query."""
     load: Load | None = None
     """The control, if the chain follows its load; a flush has none."""
 
     def to_json(self) -> JsonObject:
         """Return plain data; :meth:`from_json` reads it back."""
-        return {**self._asdict(), "config": self.config.to_json()}
+        return {**self._asdict(), "config": self.config.to_json(), "selects": {**self.selects}}
 
     @classmethod
     def from_json(cls, data: JsonObject) -> "Commit":
@@ -128,6 +131,8 @@ class Commit(NamedTuple):
             "functions": tuple(data["functions"]),
             **{name: Counts(*data[name]) for name in ("admitted", "held")},
             "changed": tuple(data["changed"]),
+            # Stores written before this version have none.
+            "selects": {name: tuple(each) for name, each in data.get("selects", {}).items()},
             "clocks": Clocks(*(StreamClock(*each) for each in data["clocks"])),
             "load": Load.from_json(data["load"]) if data["load"] else None,
         }

@@ -3,7 +3,7 @@
     _delta_log/              versions of the table; its properties say to which query it belongs
     kind=<kind>/*.parquet    rows of one kind; a column ``batch`` has the number of a micro-batch
     _checkpoint/             Spark's own: offsets, commits, state; elsewhere if the query says so
-    _control/                requests to the query, read with the files of the history, if any
+    _control/                requests to the query; those to a chain are its register
     _stopped/                rows that stopped a query before a micro-batch, by its number
     _empty                   the last micro-batch without rows, which is no version of the table
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "replay": "run a stored counterexample again; exit code 1 if it still fails",
     "conformance": "judge engines of others, and write the page of their verdicts",
     "errata": "show published rules that break their promises, each with a small counterexample",
+    "join": "submit, withdraw and list queries of a chain in another process, and read answers",
     "script": "check, explain and run sensor scripts",
     "ledger": "say where each row is that was handed in to a query, without Spark",
     "package": "write the archive that workers of a cluster import, for spark-submit --py-files",
@@ -63,6 +64,7 @@ examples:
   straggler conformance                            engines of others
   straggler errata                                 published rules that do not hold
   straggler script explain *.script                the plan of sensor scripts
+  straggler join status /data/chain                the queries of a chain that runs
   straggler ledger /data/power                     each row that was handed in
   straggler package                                what workers of a cluster import
 

@@ -112,20 +112,23 @@ def _others() -> Iterator[tuple[str, Form]]:
     yield "conformance", Form(page, page[:2], stored, ("c.md",), passes_over=unread)
     errata = ("errata", "watermark", "--markdown", "e.md")
     yield "errata", Form(errata, errata[:1], {}, ("e.md",))
-    store = dict(_files_of_ledger())
+    store = dict(_files_of_chain("account|rejected"))
     ledger = ("ledger", "store", "--json", "l.json")
     yield "ledger", Form(ledger, ledger[:1], store, ("l.json",), passes_over=tuple(store))
+    known = dict(_files_of_chain("commit|state"))
+    status = ("join", "status", "store", "--json", "q.json")
+    yield "join status", Form(status, status[:2], known, ("q.json",), passes_over=tuple(known))
     package = ("package", "--output", "p.zip")
     yield "package", Form(package, package[:1], {}, ("p.zip",))
 
 
-def _files_of_ledger() -> Iterator[tuple[str, bytes]]:
-    """Yield the files that the ledger reads of a store that is kept for later versions."""
+def _files_of_chain(kinds: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the log, and the files of some kinds, of a store that is kept for later versions."""
     from tests.golden.__main__ import FOLDER, PRESENT  # imports this module
 
     with zipfile.ZipFile(FOLDER / PRESENT / "store-join.zip") as kept:
         for name in kept.namelist():
-            if re.match(r"disk/store/(_delta_log|kind=account|kind=rejected)/", name):
+            if re.match(rf"disk/store/(_delta_log|kind=({kinds}))/", name):
                 yield name.removeprefix("disk/"), kept.read(name)
 
 

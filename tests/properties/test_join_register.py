@@ -1,0 +1,225 @@
+"""Requests of several processes to one chain: each is named its epoch, and holds from it on.
+
+Processes come in between each other's reading and writing, and the process of the chain dies and
+comes back. What is expected follows from the order of the requests alone.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import And
+from model.vocabulary.join_conditions import parse_condition
+from properties.promised import Reached, promised
+from spark_impl.join import register
+from spark_impl.join.control import Clocks
+from spark_impl.join.matching import Counts
+from spark_impl.join.register import Register
+from spark_impl.join.store import ChainStore, Commit
+from spark_impl.runtime.storage import InputProblem, locate
+
+GIVEN = JoinConfig(10, (("own", And()),))
+CHANGED, ENDED, UNKNOWN = "has changed", "ended with", "there is no query"
+LAST = "has not begun, and a chain needs a query"
+
+
+class Step(NamedTuple):
+    """Action of a process: submit, withdraw, begin, commit, fail or reopen."""
+
+    what: str
+    name: str = ""
+    text: str = ""
+
+
+class Expected(NamedTuple):
+    """The queries, from the order of steps."""
+
+    next: int = 0
+    """The first epoch that has not begun."""
+    committed: int = 0
+    """The first epoch that is not committed."""
+    spans: tuple[tuple[str, str, int, int | None], ...] = (("own", "any", 0, None),)
+    """Names, conditions, first and last epochs."""
+
+    def after(self, step: Step) -> "tuple[Expected, int | str]":
+        """Return what is expected after a step, and the epoch that it names, or its refusal."""
+        match step.what:
+            case "submit":
+                return self._submitted(step.name, step.text)
+            case "withdraw":
+                return self._withdrawn(step.name)
+            case "begin":
+                return self._replace(next=self.committed + 1), ""
+            case "commit":
+                return self._replace(committed=self.committed + 1), ""
+        return self._replace(next=self.committed), ""
+
+    def _submitted(self, name: str, text: str) -> "tuple[Expected, int | str]":
+        for other, known, first, last in self.spans:
+            if other == name:
+                over = last is not None and last < self.next
+                return self, CHANGED if known != text else ENDED if over else first
+        return self._replace(spans=(*self.spans, (name, text, self.next, None))), self.next
+
+    def _withdrawn(self, name: str) -> "tuple[Expected, int | str]":
+        others = tuple(each for each in self.spans if each[0] != name)
+        for known, text, first, last in self.spans:
+            if known != name:
+                continue
+            if last is not None and last < self.next:
+                return self, last + 1
+            if first >= self.next:
+                return (self._replace(spans=others), self.next) if others else (self, LAST)
+            ended = (name, text, first, self.next - 1)
+            return self._replace(spans=(*others, ended)), self.next
+        return self, UNKNOWN
+
+
+class Processes:
+    """A chain, and who asks."""
+
+    def __init__(self, folder: str) -> None:
+        self.store, self.expected = ChainStore(locate(Path(folder))), Expected()
+        self.done: Commit | None = None
+        self.begun: Register
+        self.do(Step("reopen"))
+
+    def do(self, step: Step, *between: Step) -> str:
+        """Do a step, with others between its reading and its writing; return what came out."""
+        if step.what == "commit":
+            self._commit()
+            return "commit"
+        left = list(between) if self.expected.after(step)[0] != self.expected else []
+
+        def interrupted(known: Register | None) -> Register:
+            after = self._changed(step, known)
+            while left:
+                self.do(left.pop(0))
+            return after
+
+        refusal = ""
+        try:
+            found = register.change(self.store, self.done, interrupted)
+        except InputProblem as problem:
+            refusal = str(problem)
+        self.expected, wanted = self.expected.after(step)
+        if isinstance(wanted, str) and wanted:
+            assert wanted in refusal, step
+            return wanted
+        assert not refusal, step
+        match step.what:
+            case "submit":
+                assert found.config.span(step.name)[0] == wanted
+            case "withdraw":
+                assert register.end_of(found, step.name) == wanted
+            case "begin":
+                self.begun = found
+        return step.what
+
+    def _changed(self, step: Step, known: Register | None) -> Register:
+        epoch = 0 if self.done is None else self.done.epoch + 1
+        if step.what == "reopen":
+            return register.opened(known, self.done, Register(GIVEN, epoch))
+        assert known is not None
+        match step.what:
+            case "submit":
+                return register.submitted(known, step.name, parse_condition(step.text))
+            case "withdraw":
+                return register.withdrawn(known, step.name)
+            case "begin":
+                return register.begun(known, epoch, flush=False)
+        return register.taken_back(known, epoch)
+
+    def _commit(self) -> None:
+        self.done = commit_of(self.begun)
+        self.expected = self.expected.after(Step("commit"))[0]
+        register.tidy(self.store)
+
+    def check(self) -> None:
+        """Compare the register with what is expected."""
+        known = register.read(self.store, self.done)
+        assert known is not None
+        queries = dict(known.config.queries)
+        found = {name: (queries[name], *known.config.span(name)) for name in queries}
+        wanted = {name: (parse_condition(text), *span) for name, text, *span in self.expected.spans}
+        assert (known.next, found) == (self.expected.next, wanted)
+
+
+def commit_of(begun: Register) -> Commit:
+    return Commit(
+        epoch=begun.next - 1,
+        flush=begun.flush,
+        config=begun.config,
+        history=False,
+        committed_us=0,
+        matches={},
+        reasons={},
+        admitted=Counts(0, 0),
+        held=Counts(0, 0),
+        complete_us=0,
+        clocks=Clocks(),
+        changed=begun.changed,
+    )
+
+
+SUBMIT = st.builds(
+    Step, st.just("submit"), st.sampled_from(["a", "b"]), st.sampled_from(["any", "key"])
+)
+WITHDRAW = st.builds(Step, st.just("withdraw"), st.sampled_from(["own", "a", "b"]))
+REQUEST = st.one_of(SUBMIT, SUBMIT, WITHDRAW)
+
+
+@promised("submit", "withdraw", "commit", "reopen", "fail", CHANGED, ENDED, UNKNOWN, examples=200)
+@given(data=st.data())
+def test_a_request_holds_from_the_epoch_that_it_was_named(
+    reached: Reached, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        processes, has_begun = Processes(folder), False
+        for _ in range(data.draw(st.integers(1, 12))):
+            ends = ["commit", "commit", "fail"] if has_begun else ["begin", "begin"]
+            what = data.draw(st.sampled_from(["request", "request", "request", "reopen", *ends]))
+            step = data.draw(REQUEST) if what == "request" else Step(what)
+            between = data.draw(st.lists(REQUEST, max_size=2))
+            reached.add({processes.do(step, *between): 1})
+            has_begun = what == "begin" or (has_begun and what == "request")
+            processes.check()
+
+
+def test_who_was_asleep_while_old_files_went_asks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number that was next is free again, but what is written there does not count."""
+    monkeypatch.setattr(register, "_KEPT", 1)
+    processes = Processes(str(tmp_path))
+    epochs = [Step(what) for _ in range(3) for what in ("begin", "commit")]
+    assert processes.do(Step("submit", "a", "key"), *epochs) == "submit"
+    processes.check()
+    assert ("a", "key", 3, None) in processes.expected.spans
+
+
+def test_an_epoch_that_two_processes_ran_is_that_of_the_commit(tmp_path: Path) -> None:
+    """One of them takes an epoch back, which the other one commits."""
+    processes = Processes(str(tmp_path))
+    processes.do(Step("submit", "a", "key"))
+    processes.do(Step("begin"))
+    processes.do(Step("reopen"))
+    processes.do(Step("submit", "b", "key"))
+    processes.do(Step("withdraw", "own"))
+    known = register.read(processes.store, commit_of(processes.begun))
+    assert known is not None
+    assert known.next == 1
+    spans = {name: known.config.span(name) for name, _ in known.config.queries}
+    assert spans == {"own": (0, 0), "a": (0, None), "b": (1, None)}
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    processes = Processes(str(tmp_path))
+    (tmp_path / "_control" / "00000000.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(InputProblem, match=r"00000000\.json is damaged: restore it from a copy"):
+        register.read(processes.store, None)
