@@ -19,13 +19,14 @@ from model.vocabulary.join import (
 )
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join import ChainJoin, queries
-from spark_impl.join.given import check_reach, range_of, require_carried, used_columns
+from spark_impl.join.given import check_reach, declare_for, range_of, used_columns
 from spark_impl.join.in_process import arrivals_of
 from spark_impl.join.matching import Chosen, Counts, Guarded, Query, Ranks, decide, ranks_of
 
 NEXT = 4
 """The first epoch that a chain has not run yet."""
 RULES = LoadRules(most=9)
+CHAIN = JoinConfig(9, (("a", And()),))
 Named = tuple[str, int, int | None]
 """A query with the first and the last epoch whose tuples it pairs."""
 
@@ -143,7 +144,7 @@ JOINED: Mapping[str, Callable[[Any], object]] = {
     "workers": _range,
     "used": _use,
     "ranks": _rank,
-    "carried": lambda absent: require_carried("q", Where(R, "value", ">", 1.0), absent),
+    "carried": lambda absent: declare_for("q", Where(R, "value", ">", 1.0), CHAIN, absent),
     "reach": check_reach,
     "continued": lambda ask: ask(),
     "grown": _grow,
