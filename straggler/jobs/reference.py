@@ -32,6 +32,11 @@ class Judged(NamedTuple):
     """Answers of the batch over the rows in time."""
     guards: Mapping[str, int]
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the job fails without any row, so that there is no stream to show."""
+        return bool(self.run.problem) and not self.stream.rows
+
 
 class Reference:
     """The job without disorder, by which streams are judged; each multiset of rows asked once."""

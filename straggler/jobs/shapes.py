@@ -51,6 +51,8 @@ class Shape:
     """Whether a row may count in several answers, some of which drop it: sliding windows."""
     is_chain: bool = False
     """Whether an aggregation follows another one, or rows make sessions, which late rows split."""
+    filtered: tuple[str, ...] = ()
+    """Columns of the inputs on whose values it depends which rows the job keeps."""
 
     @property
     def is_flushed(self) -> bool:
@@ -96,7 +98,18 @@ def shape_of(
         has_watermark=any(us is not None for us, _ in watermarks),
         divides=has_sessions or names["Expand"] + names["Generate"] > 0,
         is_chain=has_sessions or names["Aggregate"] + names["Distinct"] > 1,
+        filtered=tuple(dict.fromkeys(_filtered(operators, inputs))),
     )
+
+
+def _filtered(operators: Iterable[Operator], inputs: tuple[Input, ...]) -> Iterator[str]:
+    """Yield the columns of the inputs, besides event times, that filters and joins read."""
+    known = {column.name for each in inputs for column in each.others}
+    for node in operators:
+        for expression in node.expressions() if node.name in ("Filter", "Join") else ():
+            for each in expression.walk():
+                if each.name == "AttributeReference" and each.fields["name"] in known:
+                    yield each.fields["name"]
 
 
 def _replaced_by(

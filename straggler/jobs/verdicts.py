@@ -71,6 +71,8 @@ def _state(check: Check) -> Verdict:
 
 def _missing(check: Check, claim: str, guard: Guard) -> str:
     """Return what the streams lacked to put a claim to the test, if anything."""
+    if not check.guards["answers"]:
+        return guard.missing + _advice(check) if claim == EXACT else GUARDS[EXACT].missing
     cases = list(guard.cases)
     limits = check.shape.times.lateness_us
     if claim == LATE:
@@ -90,9 +92,25 @@ def _missing(check: Check, claim: str, guard: Guard) -> str:
     return guard.missing if missing else ""
 
 
+def _advice(check: Check) -> str:
+    """Return what a user can do if the job leaves out all rows."""
+    if check.recorded:
+        return ""
+    names = check.shape.filtered
+    values = f" of {', '.join(names)}" if names else ""
+    given = "{" + ", ".join(f"{name!r}: ..." for name in names) + "}" if names else ""
+    return (
+        f"; if the job keeps only some values{values}, give columns={given} or recorded rows"
+        " (rows=, --input)"
+    )
+
+
 def _broken(check: Check) -> str:
     failed = check.failed
     assert failed is not None
+    proved = [each.sentence for each in check.remarks if each.is_broken]
+    if proved and failed.is_refused:  # Spark refuses the job, and the plan says why
+        return f"{proved[0]}; {failed.reason}"
     if check.claim == LATE and not failed.guards.get("late"):
         return "a row that came in time is missing from the answers, or counts in a wrong one"
     if check.claim == RESTARTS and not failed.run.differing and not failed.run.problem:
