@@ -73,6 +73,10 @@ def _missing(check: Check, claim: str, guard: Guard) -> str:
     """Return what the streams lacked to put a claim to the test, if anything."""
     if not check.guards["answers"]:
         return guard.missing + _advice(check) if claim == EXACT else GUARDS[EXACT].missing
+    if claim == EXACT and not all(
+        check.guards[f"matches {n}"] for n, _ in enumerate(check.shape.matches)
+    ):
+        return "no stream had a match of the outer join" + _advice(check)
     cases = list(guard.cases)
     limits = check.shape.times.lateness_us
     if claim == LATE:
