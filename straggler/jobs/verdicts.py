@@ -76,7 +76,7 @@ def _missing(check: Check, claim: str, guard: Guard) -> str:
     if claim == EXACT and not all(
         check.guards[f"matches {n}"] for n, _ in enumerate(check.shape.matches)
     ):
-        return "no stream had a match of the outer join" + _advice(check)
+        return "no stream had a match of the outer join" + _advice(check, is_join=True)
     cases = list(guard.cases)
     limits = check.shape.times.lateness_us
     if claim == LATE:
@@ -96,17 +96,16 @@ def _missing(check: Check, claim: str, guard: Guard) -> str:
     return guard.missing if missing else ""
 
 
-def _advice(check: Check) -> str:
-    """Return what a user can do if the job leaves out all rows."""
+def _advice(check: Check, *, is_join: bool = False) -> str:
+    """Return what a user can do if the job leaves out all rows, or a join matches none."""
     if check.recorded:
         return ""
     names = check.shape.filtered
     values = f" of {', '.join(names)}" if names else ""
     given = "{" + ", ".join(f"{name!r}: ..." for name in names) + "}" if names else ""
-    return (
-        f"; if the job keeps only some values{values}, give columns={given} or recorded rows"
-        " (rows=, --input)"
-    )
+    when = "" if is_join else f"if the job keeps only some values{values}, "
+    which = " whose values meet" if is_join else ""
+    return f"; {when}give columns={given}{which}, or recorded rows (rows=, --input)"
 
 
 def _broken(check: Check) -> str:
