@@ -240,7 +240,7 @@ def _judge(
     else:
         verdicts = [*verdicts_of(check, keeps_state=keeps_state)]
     table, rows = [], None
-    if check.failed and not problem:
+    if check.failed and not check.failed.is_refused and not problem:
         table = table_of(check.failed, check.shape, check.job.inputs)
         failing = Failing(check.claim, check.failed.stream, check.reference.flush)
         rows = plain_rows(runner.frames, failing)

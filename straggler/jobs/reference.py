@@ -32,6 +32,11 @@ class Judged(NamedTuple):
     """Answers of the batch over the rows in time."""
     guards: Mapping[str, int]
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the job fails without any row, so that there is no stream to show."""
+        return bool(self.run.problem) and not self.stream.rows
+
 
 class Reference:
     """The job without disorder, by which streams are judged; each multiset of rows asked once."""
@@ -83,6 +88,8 @@ class Reference:
 
         def verdict(outcome: Outcome, reason: str, right: Answers | None = None) -> Judged:
             guards["answers"] = int(bool(right))
+            for n, sides in enumerate(self.shape.matches):
+                guards[f"matches {n}"] = sum(is_match(answer, sides) for answer in right or ())
             return Judged(stream, run, outcome, reason, right or Counter(), guards)
 
         try:
@@ -184,6 +191,11 @@ def final(run: Run, shape: Shape, data: int | None = None) -> Answers:
         at = [run.columns.index(name) for name in shape.keys]
         return Counter({tuple(a[n] for n in at): a for a in answers}.values())
     return Counter(answers)
+
+
+def is_match(answer: Answer, sides: Sequence[Sequence[int]]) -> bool:
+    """Return whether an answer of an outer join has values of each side that may be missing."""
+    return all(any(answer[place] != "null" for place in side) for side in sides)
 
 
 def fits(low: Answers, got: Answers, high: Answers, *, is_weak: bool = False) -> bool:

@@ -49,7 +49,8 @@ class JobReport:
             f"  {each.claim:{width}}  {each.outcome:{wide}}  {each.sentence}".rstrip()
             for each in self.verdicts
         ]
-        lines += [f"  note: {each}" for each in self.remarks]
+        told = {each.sentence for each in self.verdicts}
+        lines += [f"  note: {each}" for each in self.remarks if each not in told]
         return "\n".join([*lines, *([""] if self.table else []), *self.table])
 
     def to_json(self) -> JsonObject:

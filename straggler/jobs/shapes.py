@@ -27,6 +27,8 @@ from straggler.jobs.streams import Times
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+OUTER = {"LeftOuter": (1,), "RightOuter": (0,), "FullOuter": (0, 1)}
+"""Sides of an outer join that are null without a match."""
 SHORTEST_US = 100
 """Shortest window (us)."""
 _REPLACING = re.compile("Aggregate|Distinct|.*WithState.*")
@@ -51,6 +53,10 @@ class Shape:
     """Whether a row may count in several answers, some of which drop it: sliding windows."""
     is_chain: bool = False
     """Whether an aggregation follows another one, or rows make sessions, which late rows split."""
+    filtered: tuple[str, ...] = ()
+    """Columns of the inputs on whose values it depends which rows the job keeps."""
+    matches: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    """Of each outer join, the places of answers that are null without a match, by side."""
 
     @property
     def is_flushed(self) -> bool:
@@ -96,7 +102,38 @@ def shape_of(
         has_watermark=any(us is not None for us, _ in watermarks),
         divides=has_sessions or names["Expand"] + names["Generate"] > 0,
         is_chain=has_sessions or names["Aggregate"] + names["Distinct"] > 1,
+        filtered=tuple(dict.fromkeys(_filtered(operators, inputs))),
+        matches=tuple(_matches(plan)),
     )
+
+
+def _matches(plan: Operator) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield, of each outer join, the places of answers that are null without a match, by side.
+
+    A join whose matches a filter may leave out is left out, and one of which answers show nothing.
+    """
+    places = {number: n for n, number in enumerate(plan.outputs())}
+    filters = [each for each in plan.walk() if each.name == "Filter"]
+    for node in plan.walk():
+        kind = str(node.java.joinType().toString()) if node.name == "Join" else ""
+        if kind not in OUTER:
+            continue
+        sides = [set(node.children[n].outputs()) for n in OUTER[kind]]
+        above = [each for each in filters if node in each.walk()]
+        is_filtered = any(each.expressions()[0].reads() & set().union(*sides) for each in above)
+        shown = [tuple(sorted(places[n] for n in side & places.keys())) for side in sides]
+        if all(shown) and not is_filtered:
+            yield tuple(shown)
+
+
+def _filtered(operators: Iterable[Operator], inputs: tuple[Input, ...]) -> Iterator[str]:
+    """Yield the columns of the inputs, besides event times, that filters and joins read."""
+    known = {column.name for each in inputs for column in each.others}
+    for node in operators:
+        for expression in node.expressions() if node.name in ("Filter", "Join") else ():
+            for each in expression.walk():
+                if each.name == "AttributeReference" and each.fields["name"] in known:
+                    yield each.fields["name"]
 
 
 def _replaced_by(

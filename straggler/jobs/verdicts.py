@@ -71,6 +71,12 @@ def _state(check: Check) -> Verdict:
 
 def _missing(check: Check, claim: str, guard: Guard) -> str:
     """Return what the streams lacked to put a claim to the test, if anything."""
+    if not check.guards["answers"]:
+        return guard.missing + _advice(check) if claim == EXACT else GUARDS[EXACT].missing
+    if claim == EXACT and not all(
+        check.guards[f"matches {n}"] for n, _ in enumerate(check.shape.matches)
+    ):
+        return "no stream had a match of the outer join" + _advice(check, is_join=True)
     cases = list(guard.cases)
     limits = check.shape.times.lateness_us
     if claim == LATE:
@@ -90,9 +96,24 @@ def _missing(check: Check, claim: str, guard: Guard) -> str:
     return guard.missing if missing else ""
 
 
+def _advice(check: Check, *, is_join: bool = False) -> str:
+    """Return what a user can do if the job leaves out all rows, or a join matches none."""
+    if check.recorded:
+        return ""
+    names = check.shape.filtered
+    values = f" of {', '.join(names)}" if names else ""
+    given = "{" + ", ".join(f"{name!r}: ..." for name in names) + "}" if names else ""
+    when = "" if is_join else f"if the job keeps only some values{values}, "
+    which = " whose values meet" if is_join else ""
+    return f"; {when}give columns={given}{which}, or recorded rows (rows=, --input)"
+
+
 def _broken(check: Check) -> str:
     failed = check.failed
     assert failed is not None
+    proved = [each.sentence for each in check.remarks if each.is_broken]
+    if proved and failed.is_refused:  # Spark refuses the job, and the plan says why
+        return f"{proved[0]}; {failed.reason}"
     if check.claim == LATE and not failed.guards.get("late"):
         return "a row that came in time is missing from the answers, or counts in a wrong one"
     if check.claim == RESTARTS and not failed.run.differing and not failed.run.problem:

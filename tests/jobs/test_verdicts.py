@@ -1,0 +1,81 @@
+"""Verdicts on what streams had: answers, matches of outer joins, or no row at all."""
+
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import types as sql
+
+from model.checking.claims import Outcome
+from straggler.jobs.check import Check
+from straggler.jobs.plans import EXACT, STATE, Remark
+from straggler.jobs.reference import Judged, is_match
+from straggler.jobs.rows import Input
+from straggler.jobs.running import Job, Run
+from straggler.jobs.shapes import Shape
+from straggler.jobs.streams import Stream, Times, Values
+from straggler.jobs.verdicts import GUARDS, verdicts_of
+
+SCHEMA = sql.StructType().add("status", "string").add("at", "timestamp")
+INPUTS = (Input("input", SCHEMA, "at"),)
+SHAPE = Shape(Times((5,), ()))
+ALL = [case for guard in GUARDS.values() for case in guard.cases] + ["state", "restarts with state"]
+
+
+def checked(*missing: str, shape: Any = None, **of_check: Any) -> dict[str, tuple[str, str]]:
+    """Return the verdicts on a job whose streams had everything but some cases."""
+    job = Job(lambda frame: frame, INPUTS, False, "append", None)
+    reference: Any = SimpleNamespace(is_batch=True)
+    guards = Counter([case for case in (*ALL, "matches 0") if case not in missing])
+    values = Values(INPUTS, [[]])
+    check = Check(job, shape or SHAPE, reference, values, 0, guards=guards, **of_check)
+    check.knows_growth = True
+    found = verdicts_of(check, keeps_state=False)
+    return {each.claim: (str(each.outcome), each.sentence) for each in found}
+
+
+def test_no_claim_about_answers_holds_without_any() -> None:
+    assert {outcome for outcome, _ in checked().values()} == {"holds"}
+    found = checked("answers", shape=replace(SHAPE, filtered=("status",)))
+    assert found.pop(STATE) == ("holds", "")
+    outcome, sentence = found.pop(EXACT)
+    assert outcome == "undetermined"
+    assert "no stream had an answer; if the job keeps only some values of status" in sentence
+    assert "columns={'status': ...}" in sentence
+    assert {*found.values()} == {("undetermined", "no stream had an answer")}
+
+
+def test_an_outer_join_needs_a_match() -> None:
+    shape = replace(SHAPE, matches=(((1,),),))
+    assert checked(shape=shape)[EXACT] == ("holds", "")
+    outcome, sentence = checked("matches 0", shape=shape)[EXACT]
+    assert outcome == "undetermined"
+    assert sentence.startswith("no stream had a match of the outer join")
+
+
+def test_a_job_that_spark_refuses_is_told_first_what_its_plan_proves() -> None:
+    run = Run(problem="Spark refuses the job: AnalysisException")
+    judged = Judged(Stream(()), run, Outcome.BROKEN, run.problem, Counter(), {})
+    assert judged.is_refused
+    remark = Remark("windows never close", True, STATE)
+    found = checked(remarks=(remark,), failed=judged, claim=EXACT)
+    assert found[EXACT] == ("broken", f"windows never close; {run.problem}")
+    assert found[STATE] == ("broken", "windows never close")
+    assert checked(failed=judged, claim=EXACT)[EXACT] == ("broken", run.problem)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sides", "right"),
+    [
+        (("a", "null", "null"), ((1, 2),), False),
+        (("a", "null", "b"), ((1, 2),), True),
+        (("a", "null", "null"), ((0,), (1, 2)), False),
+        (("a", "null", "b"), ((0,), (1, 2)), True),
+    ],
+)
+def test_a_match_has_values_of_each_side(
+    answer: tuple[str, ...], sides: tuple[tuple[int, ...], ...], right: bool
+) -> None:
+    assert is_match(answer, sides) is right
