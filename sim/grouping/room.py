@@ -13,7 +13,7 @@ from sim.kernel.distributions import Exponential
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.recorder import Summary
-from sim.kernel.run import TimedRun, run
+from sim.kernel.run import Course, TimedRun, run
 from sim.kernel.source import Recording, Row
 from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import TimedRoom, stated_plan, workload_of
@@ -77,20 +77,21 @@ def _restate(workload: Workload, config: GroupingConfig) -> Plan:
     return stated_plan(workload, stated_cluster(config))
 
 
-def _title(summary: Summary) -> str:
+def _title(course: Course) -> str:
+    summary = course.summary
     policy, n, seed = (summary[name] for name in ("policy", "instances", "seed"))
-    return f"{summary['input']}\n{policy}, {n} instances, seed {seed}"
+    return f"{summary['input']}\npolicy {policy}, {n} instances (workers), seed {seed}"
 
 
 PANELS = (
-    Panel("Tuples served", "thousand a second", (PanelLine("served_hz", "all instances", 1e3),)),
+    Panel("Tuples served", "thousand a second", (PanelLine("served_hz", "all workers", 1e3),)),
     Panel(
         "Tuples that have arrived and are not served",
         "tuples",
-        (PanelLine("waiting", "at senders, under way\nand at instances"),),
+        (PanelLine("waiting", "at senders, under way\nand at workers"),),
     ),
     Panel(
-        "Time in which an instance works",
+        "Time in which the busiest and the idlest worker work",
         "%",
         (PanelLine("busiest", "busiest", 0.01), PanelLine("idlest", "idlest", 0.01)),
     ),

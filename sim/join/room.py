@@ -9,7 +9,9 @@ import numpy as np
 
 from model.join.load_claims import Moment, Rule
 from model.vocabulary import JoinConfig, Trace, Workload
-from model.vocabulary.join import STREAMS, Decision, Match, Rejected
+from model.vocabulary.durations import write_duration
+from model.vocabulary.join import STREAMS, And, Decision, Match, Predicate, Rejected
+from model.vocabulary.join_predicates import predicate_to_json
 from sim.join.cluster import ChainCluster
 from sim.join.figures import FinishedRun, series_of, summary_of
 from sim.join.live_chain import LiveChain
@@ -18,11 +20,13 @@ from sim.join.machine import MachineOf
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
-from sim.kernel.run import TimedRun, run, uncollected
+from sim.kernel.run import Course, TimedRun, run, uncollected
 from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import PRODUCER, TimedRoom, stated_plan, workload_of
 
 USUAL = ChainTuning()
+QUERIES_MAX = 3
+"""Most queries that a title names."""
 HINTS_MAX, CONTROLS_MAX = 100_000, 10_000
 """Most looks of a replayed chain for hints and for load, besides those at the start of an epoch."""
 
@@ -141,14 +145,29 @@ def _restate(workload: Workload, _config: JoinConfig, *, record: bool = True) ->
     return replace(stated_plan(workload), tuning=tuning)
 
 
-def _title(summary: Summary) -> str:
-    return f"{summary['input']}\n{summary['workers']} workers at the start, seed {summary['seed']}"
+def _title(course: Course) -> str:
+    summary = course.summary
+    config = JoinConfig.from_json(course.config)
+    lateness_us = config.lateness_us
+    late = "nothing is late" if lateness_us is None else f"late after {write_duration(lateness_us)}"
+    queries = " | ".join([_condition(each) for _, each in config.queries[:QUERIES_MAX]])
+    more = " | ..." if config.queries[QUERIES_MAX:] else ""
+    query = f"{queries}{more}, within {write_duration(config.window_us)}, {late}"
+    start = f"{summary['workers']} workers at the start, seed {summary['seed']}"
+    return f"{summary['input']}: {query}\n{start}"
+
+
+def _condition(predicate: Predicate) -> str:
+    if isinstance(predicate, And):
+        return " and ".join([_condition(part) for part in predicate.parts])
+    words = predicate_to_json(predicate)
+    return " ".join([f"{word:g}" if isinstance(word, float) else str(word) for word in words])
 
 
 PANELS = (
     Panel("Workers in the chain", "workers", (PanelLine("workers", "workers"),)),
     Panel(
-        "Utilisation: tuples held by a worker, of its capacity",
+        "Tuples held by a worker, of its capacity",
         "%",
         (PanelLine("utilisation", "mean", 0.01), PanelLine("fullest", "fullest worker", 0.01)),
     ),
@@ -157,11 +176,8 @@ PANELS = (
         "tuples",
         (PanelLine("held", "held"), PanelLine("waiting", "waiting\nin the log")),
     ),
-    Panel(
-        "Largest block, and share of arrivals that is shed",
-        "tuples, %",
-        (PanelLine("block_size", "block (tuples)"), PanelLine("shed", "shed (%)", 0.01)),
-    ),
+    Panel("Largest block", "tuples", (PanelLine("block_size", "most tuples"),)),
+    Panel("Share of arrivals that is shed", "%", (PanelLine("shed", "shed", 0.01),)),
 )
 PLOT = RunPlot(_title, PANELS, {"latency_us": "later tuple's arrival\nto result"})
 TIMED_ROOM = TimedRoom(JoinConfig.from_json, simulate, PLOT, _restate)

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import simpy
 
 from model.vocabulary import Event, Trace, Workload
+from model.vocabulary.settings import JsonObject
 from sim.kernel.faults import Faultable, Schedule, inject
 from sim.kernel.link import AnyLink, Link
 from sim.kernel.log import ONE_STREAM, Log
@@ -79,6 +80,10 @@ class Course(NamedTuple):
     summary: Summary
     cluster: Cluster
     faults: Schedule
+    config: JsonObject
+    """Settings of the query."""
+    input_us: int
+    """Kernel time at which the last tuple arrived, 0 if none did."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +103,11 @@ class TimedRun:
     @property
     def course(self) -> Course:
         """The course of the run over its time."""
-        return Course(self.series, self.summary, self.plan.cluster, self.plan.faults)
+        plan, workload = self.plan, self.workload
+        input_us = workload.arrivals[-1].arrival_us - plan.epoch_us if workload.arrivals else 0
+        return Course(
+            self.series, self.summary, plan.cluster, plan.faults, workload.config, input_us
+        )
 
     @property
     def digest(self) -> str:

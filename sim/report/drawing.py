@@ -41,6 +41,8 @@ STYLES: tuple[tuple[str, LineStyle], ...] = (
 FAULT_COLOURS = {"pause": GREY, "slow": YELLOW, "fail": ORANGE, "congest": BLUE}
 MARKED_MAX = 16
 """Most numbered workers of a map that have a label; every other row has one."""
+NAMED_MAX = 2
+"""Most targets of faults that are named; the frames on the maps show the others."""
 FORMATS: Mapping[str, dict[str, Any]] = {
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
     ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 160},
@@ -121,41 +123,72 @@ def draw_timed_run(course: Course, plot: RunPlot) -> Figure:
     time_us, unit = unit_of_time(end_us)
     draws: list[tuple[Callable[[Axes], None], float]] = []
     if faults:
-        height = 0.4 + 0.2 * len(faults)
-        draws.append((lambda axes: _draw_faults(axes, faults, end_us, time_us), height))
+        rows = alike(faults)
+        height = 0.4 + 0.2 * len(rows)
+        draws.append((lambda axes: _draw_faults(axes, rows, end_us, time_us), height))
     draws += [
-        (partial(_draw_panel, course, panel, time_us), _height(panel))
+        (partial(_draw_panel, course, panel, time_us), _height(panel, series))
         for panel in run_panels(series, own, latency, lag)
         if any(np.isfinite(series[each.column]).any() for each in panel.lines)
     ]
     heights = [height for _, height in draws]
     size = 8.0, sum(heights) + 0.35 * len(heights) + 0.7
     label = f"time since the start of the run ({unit})"
-    figure, axes_below = panels(len(draws), size, title(course.summary), label, heights)
+    figure, axes_below = panels(len(draws), size, title(course), label, heights)
     for (draw, _), axes in zip(draws, axes_below, strict=True):
         draw(axes)
         _shade_faults(axes, faults, end_us, time_us)
+    if 0 < course.input_us < end_us:
+        is_early = course.input_us < end_us / 2
+        _mark_input(axes_below, course.input_us / time_us, is_early)
     if end_us > 0:
         axes_below[-1].set_xlim(0, end_us / time_us)
     return figure
 
 
-def _height(panel: Panel) -> float:
+def _mark_input(axes_below: Sequence[Axes], time: float, is_early: bool) -> None:
+    """Draw a line where the input ends: what waits for more of it then waits for the flush.
+
+    An early one is named above the title, and not beside it.
+    """
+    for axes in axes_below:
+        axes.axvline(time, color=GREY, linestyle=(0, (2, 2)), linewidth=1.0)
+    axes_below[0].annotate(
+        "input ends",
+        (time, 1.0),
+        (0.0, 16.0 if is_early else 3.0),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        ha="center",
+        fontsize=8.0,
+    )
+
+
+def _is_always_0(panel: Panel, series: Columns) -> bool:
+    return not any(np.nan_to_num(series[each.column]).any() for each in panel.lines)
+
+
+def _height(panel: Panel, series: Columns) -> float:
+    if _is_always_0(panel, series):
+        return 0.15
     return min(max(1.6, 0.13 * len(panel.lines)), 4.5) if panel.is_by_worker else 1.6
 
 
 def _draw_panel(course: Course, panel: Panel, time_us: float, axes: Axes) -> None:
+    series = course.series
+    if _is_always_0(panel, series):
+        axes.set_title(f"{panel.title}: always 0")
+        axes.set_yticks([])
+        return
     if panel.is_map:
         _draw_map(course, panel, time_us, axes)
         return
-    series = course.series
     axes.set_title(panel.title)
     axes.set_ylabel(panel.ylabel)
     for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
         line(axes, series, name, unit, label, *style, time_us)
     if panel.is_from_0:
-        highest = max(float(np.nanmax(series[each.column], initial=0)) for each in panel.lines)
-        axes.set_ylim(0, None if highest > 0 else 1)
+        axes.set_ylim(0, None)
     else:
         axes.margins(y=0.1)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -192,19 +225,28 @@ def _draw_map(course: Course, panel: Panel, time_us: float, axes: Axes) -> None:
 # ------------------------------------------------------------------------------------ faults
 
 
-def _draw_faults(axes: Axes, faults: Schedule, end_us: float, time_us: float) -> None:
-    """Draw each fault as a bar in its own row, with its description beside the row."""
+def alike(faults: Schedule) -> list[Schedule]:
+    """Return the faults in groups that are the same but for their target, in order."""
+    groups: dict[tuple[object, ...], list[Fault]] = {}
+    for fault in faults:
+        groups.setdefault(fault[1:], []).append(fault)
+    return [tuple(group) for group in groups.values()]
+
+
+def _draw_faults(axes: Axes, rows: Sequence[Schedule], end_us: float, time_us: float) -> None:
+    """Draw each group of faults as a bar in its own row, with its description beside the row."""
     axes.set_title("Faults")
     axes.set_yticks([])
-    axes.set_ylim(len(faults) - 0.5, -0.5)
-    for row, fault in enumerate(faults):
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    for row, group in enumerate(rows):
+        fault = group[0]
         span_us = fault_span_us(fault)
         if span_us is not None:
             start, end = (each / time_us for each in span_us)
             colour = FAULT_COLOURS[fault.kind]
             axes.barh(row, end - start, 0.7, start, color=colour, zorder=3)
         is_over = span_us is not None and span_us[0] > end_us
-        text = f"{describe_fault(fault)}, after the end" if is_over else describe_fault(fault)
+        text = describe_faults(group) + (", after the end" if is_over else "")
         axes.annotate(
             text,
             (1.0, row),
@@ -218,13 +260,24 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float, time_us: float) ->
 
 def _shade_faults(axes: Axes, faults: Schedule, end_us: float, time_us: float) -> None:
     """Shade the times of the faults until ``end_us``; a map hides the shade."""
-    for fault in faults:
-        span_us = fault_span_us(fault)
-        if span_us is not None and span_us[0] <= end_us:
-            start, end = (each / time_us for each in span_us)
-            axes.axvspan(
-                start, end, color=FAULT_COLOURS[fault.kind], alpha=0.15, linewidth=0, zorder=0
-            )
+    for kind, colour in FAULT_COLOURS.items():
+        for start_us, stop_us in union_us([each for each in faults if each.kind == kind]):
+            if start_us <= end_us:
+                start, end = start_us / time_us, stop_us / time_us
+                axes.axvspan(start, end, color=colour, alpha=0.15, linewidth=0, zorder=0)
+
+
+def union_us(faults: Sequence[Fault]) -> list[tuple[int, int]]:
+    """Return the times (us) at which there is a fault: shades over each other would add up."""
+    spans = sorted([span_us for each in faults if (span_us := fault_span_us(each)) is not None])
+    found: list[tuple[int, int]] = []
+    for start_us, end_us in spans:
+        if found and start_us <= found[-1][1]:
+            first_us, last_us = found.pop()
+            found.append((first_us, max(last_us, end_us)))
+        else:
+            found.append((start_us, end_us))
+    return found
 
 
 def _frame_faults(axes: Axes, faults: Schedule, workers: Sequence[str], time_us: float) -> None:
@@ -245,16 +298,22 @@ def fault_span_us(fault: Fault) -> tuple[int, int] | None:
     return None
 
 
-def describe_fault(fault: Fault) -> str:
-    """Return the kind, the target and the extent of a fault as words."""
+def describe_faults(faults: Schedule) -> str:
+    """Return the kind, the targets and the extent of faults that are alike as words."""
+    fault = faults[0]
+    targets = ", ".join([each[0] for each in faults])
+    if len(faults) > NAMED_MAX:
+        targets = f"{len(faults)} {'links' if isinstance(fault, Congest) else 'workers'}"
     match fault:
         case Pause() | Fail():
-            return f"{fault.kind} {fault.worker}"
+            return f"{fault.kind} {targets}"
         case Slow():
-            return f"slow {fault.worker}, factor {fault.factor:g}"
+            faster = fault.factor < 1
+            times = 1 / fault.factor if faster else fault.factor
+            return f"{targets} {times:g} times {'faster' if faster else 'slower'}"
         case Congest():
-            return f"congest {fault.link}, {fault.share:.0%} left"
+            return f"congest {targets}, {fault.share:.0%} left"
         case Lose() | Replay():
-            return f"{fault.kind} message {fault.nth} of {fault.link}"
+            return f"{fault.kind} message {fault.nth} of {targets}"
         case Duplicate():
-            return f"duplicate tuple {fault.nth} of {fault.source}"
+            return f"duplicate tuple {fault.nth} of {targets}"

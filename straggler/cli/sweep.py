@@ -153,16 +153,20 @@ def _swept(sweep: Sweep) -> tuple[list[Results], Ended]:
     """Sweep and write what is judged at once; return the results and the last event."""
     found: list[Results] = []
     with render.progress(TimeRemainingColumn()) as progress, closing(sweep.events()) as events:
-        task = progress.add_task("sweeping")
+        task = progress.add_task("group of runs")
         for event in events:
             match event:
                 case Started():
                     render.print_lines(progress.console, [output.describe_start(event)])
                     progress.update(task, total=event.jobs)
                 case JobFinished():
-                    progress.update(task, description=event.experiment, advance=1)
+                    progress.update(
+                        task, description=f"group of runs, {event.experiment}", advance=1
+                    )
                 case JobFailed():
-                    progress.update(task, description=event.experiment, advance=1)
+                    progress.update(
+                        task, description=f"group of runs, {event.experiment}", advance=1
+                    )
                     render.print_lines(progress.console, output.describe_failures(event.failed))
                 case Judged():
                     found.append(event.results)

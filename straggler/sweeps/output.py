@@ -53,7 +53,7 @@ def table(found: Sequence[Results]) -> Table:
             f"{len(results.failed):,}",
             f"{met} of {len(results.findings)}",
             f"[{COLOURS[results.outcome]}]{results.outcome}[/]",
-            results.verdict.value if results.verdict else "-",
+            results.verdict.value if results.verdict else "without verdict",
         )
     return grid
 

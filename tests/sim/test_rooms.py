@@ -15,9 +15,11 @@ from sim.clusters import ClusterSettings
 from sim.grouping.scenarios import SCENARIOS as OF_GROUPING
 from sim.join.scenarios import SCENARIOS as OF_JOIN
 from sim.kernel.distributions import Constant
+from sim.kernel.faults import Fail, Lose, Slow
 from sim.kernel.link import HERE, Noise, Place
 from sim.kernel.plan import Cluster, Worker
 from sim.kernel.run import TimedRun
+from sim.report.drawing import alike, describe_faults, union_us
 from sim.script.scenarios import SETS as OF_SCRIPT
 from straggler.rooms import find_room
 
@@ -100,6 +102,18 @@ def test_a_run_is_drawn_the_same_every_time(room: str, tmp_path: Path) -> None:
     assert one == (tmp_path / "two.svg").read_bytes()
     for words in (b"simulated", b"Faults", b"fail worker-0"):
         assert words in one
+
+
+def test_faults_that_are_alike_share_a_row_and_a_shade() -> None:
+    swapped = (Slow("worker-0", 5, 9, 5.0), Slow("worker-1", 5, 9, 0.2), Slow("worker-2", 5, 9, 5))
+    rows = alike((*swapped, Slow("worker-4", 5, 9, 5.0), Fail("worker-0", 12, 8)))
+    assert [describe_faults(row) for row in rows] == [
+        "3 workers 5 times slower",
+        "worker-1 5 times faster",
+        "fail worker-0",
+    ]
+    assert union_us([*swapped, Fail("worker-0", 12, 8), Lose("a>b", 1)]) == [(5, 20)]
+    assert union_us([Fail("worker-0", 30, 5), Fail("worker-1", 1, 2)]) == [(1, 3), (30, 35)]
 
 
 def test_every_setting_reaches_the_cluster() -> None:

@@ -200,8 +200,14 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
     remark = (
         "tuples/s: how fast a backlog shrinks; latency: in the second half of the run, at its load"
         " (-: the policy cannot keep up); rho, I, instances a key: means over windows; rho and I"
-        " leave out the first one."
+        " leave out the first one. All that stands above the table, and a plot, is of policy"
+        f" {run.summary['policy']}."
     )
+    if "policy" in settings and "policies" not in settings:
+        remark += (
+            f" policy={settings['policy']} does not change the table;"
+            f" policies={settings['policy']} leaves out the others."
+        )
     return compare_sides(SIDES, sides, remark) if sides else None
 
 
