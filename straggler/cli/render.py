@@ -41,7 +41,7 @@ _TIME = re.compile(
 )
 """A quoted text, or a time from 2001 to 2033 (us since 1970) where a sentence has one."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NEEDS_STEPS = "Answers do not decide them; all steps, judged with --level steps, would."
+NEEDS_STEPS = "all steps (--level steps), because answers do not decide"
 TELL_S, LONGEST_S = 5.0, 60.0
 """Silence of a command that is at work, without a terminal: at first, and at most."""
 
@@ -210,7 +210,7 @@ def remarks(judgements: Iterable[Judgement]) -> list[str]:
 
 
 def undecided(judgements: Iterable[Judgement]) -> list[str]:
-    """Return, if answers alone were judged, a line for all claims that need more than answers.
+    """Return, if answers alone were judged, how many claims need more than answers.
 
     Claims that are undetermined for another reason have a line for each reason.
     """
@@ -222,9 +222,15 @@ def undecided(judgements: Iterable[Judgement]) -> list[str]:
                 reason = NEEDS_STEPS if is_folded else verdict.sentence
                 claims.setdefault((judgement.room.name, reason), {})[verdict.claim] = None
     return [
-        f"{room}, undetermined: {'; '.join(names)}. {reason}"
-        for (room, reason), names in claims.items()
+        f"{room}, {_undecided(list(names), reason)}" for (room, reason), names in claims.items()
     ]
+
+
+def _undecided(names: Sequence[str], reason: str) -> str:
+    if reason == NEEDS_STEPS:
+        further, them = counted(len(names), "further claim"), "it" if len(names) == 1 else "them"
+        return f"undetermined: {further} {'needs' if len(names) == 1 else 'need'} {reason} {them}."
+    return f"undetermined: {'; '.join(names)}. {reason}"
 
 
 def bad_rows(cases: Iterable[Case]) -> list[str]:
