@@ -36,7 +36,8 @@ NARROWEST = 110
 
 UNLIMITED = 10_000
 _TIME = re.compile(
-    r"'(?:[^'\\]|\\.)*'|(?:(?<=\bat )|(?<=event time )|(?<=\[)|(?<=\[\d{16}, ))"
+    r"'(?:[^'\\]|\\.)*'"
+    r"|(?:\b(?P<name>[a-z_]+)_us |(?<=\bat )|(?<=event time )|(?<=\[)|(?<=\[\d{16}, ))"
     r"(?P<us>1\d{15})(?: us)?(?!\d|\.\d|\w)"
 )
 """A quoted text, or a time from 2001 to 2033 (us since 1970) where a sentence has one."""
@@ -89,7 +90,8 @@ def _in_iso(found: re.Match[str]) -> str:
     if found["us"] is None:
         return found[0]
     moment = EPOCH + timedelta(microseconds=int(found["us"]))
-    return moment.isoformat().replace("+00:00", "Z")
+    written = moment.isoformat().replace("+00:00", "Z")
+    return f"{found['name']} {written}" if found["name"] else written
 
 
 def plain(text: str) -> str:
@@ -124,13 +126,14 @@ class Steps(Progress):
         pause_s, told = TELL_S, ""
         while not self._ended.wait(pause_s):
             for task in self.tasks[-1:]:
-                pause_s = min(2 * pause_s, LONGEST_S) if told == task.description else TELL_S
+                is_new = told != task.description
+                pause_s = TELL_S if is_new else min(2 * pause_s, LONGEST_S)
                 told = task.description
                 total = task.total or 0
                 now = min(task.completed + 1, total)
                 place = f"{now:.0f} of {total:.0f}: " if total else ""
-                name = Text.from_markup(task.description).plain
-                line = f"{place}{name} ({task.elapsed or 0:.0f} s)"
+                name = Text.from_markup(task.description).plain if is_new else "still at it"
+                line = f"{place}{name}, {task.elapsed or 0:.0f} s since the start"
                 print_lines(self.console, [line])
 
 
