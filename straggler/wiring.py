@@ -170,14 +170,22 @@ def spark_operator(find: Callable[[], System]) -> System:
     return run
 
 
-def judge_guard(guard: str, case: Case, lacking: str, occurred: str, hint: str = "") -> Verdict:
+def judge_guard(
+    guard: str,
+    case: Case,
+    lacking: str,
+    occurred: str,
+    hint: str = "",
+    untested: str = "the cases that matter never came up",
+) -> Verdict:
     """Return the verdict on whether the interesting cases came up.
 
-    ``lacking`` says what did not occur (empty: nothing is lacking), ``occurred`` what did.
+    ``lacking`` says what did not occur (empty: nothing is lacking), ``occurred`` what did, and
+    ``untested`` what was not put to the test therefore.
     """
     if not lacking:
         return Verdict(guard, Outcome.HOLDS, occurred)
-    sentence = f"{lacking} in {case.input}: the cases that matter never came up{hint}"
+    sentence = f"{lacking} in {case.input}: {untested}{hint}"
     return Verdict(guard, Outcome.UNDETERMINED, sentence)
 
 

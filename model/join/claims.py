@@ -102,34 +102,35 @@ def evidence_of(workload: Workload, trace: Trace, counts_pairs: bool) -> Evidenc
 def _against_twice(seen: Evidence) -> list[str]:
     pairs = [pair for pair, n in sorted(seen.times.items()) if n > 1]
     return [
-        f"{sentence.removesuffix('.')}, and was found {seen.times[pair]} times."
-        for pair, sentence in zip(pairs, _described(pairs, seen), strict=True)
+        f"{sentence.removesuffix('.')} {seen.times[pair]} times."
+        for pair, sentence in zip(pairs, _described(pairs, seen, "was found for {}"), strict=True)
     ]
 
 
 def _against_lost(seen: Evidence) -> list[str]:
-    return _described(sorted(set(seen.results) - set(seen.times)), seen)
+    pairs = sorted(set(seen.results) - set(seen.times))
+    return _described(pairs, seen, "must be a result of {}, and is missing")
 
 
 def _against_wrong(seen: Evidence) -> list[str]:
-    return _described(sorted(set(seen.times) - set(seen.results)), seen)
+    pairs = sorted(set(seen.times) - set(seen.results))
+    return _described(pairs, seen, "is no result of {}, but was found")
 
 
-def _described(pairs: Sequence[QueryPair], seen: Evidence) -> list[str]:
-    """Return a sentence for every pair; only those that are shown have the tuples' contents.
+def _described(pairs: Sequence[QueryPair], seen: Evidence, says: str) -> list[str]:
+    """Return a sentence for every pair, which ``says`` what it is to its query.
 
-    Finding the contents takes too long for all of them.
+    Only those that are shown have the tuples' contents: finding them takes too long for all.
     """
-    shown = [_describe_pair(pair, seen) for pair in pairs[:SHOWN]]
+    shown = [_describe_pair(pair, seen, says) for pair in pairs[:SHOWN]]
     return [*shown, *(f"{pair}." for pair in pairs[SHOWN:])]
 
 
-def _describe_pair(found: QueryPair, seen: Evidence) -> str:
+def _describe_pair(found: QueryPair, seen: Evidence, says: str) -> str:
     query, r_id, s_id = found
     r = _describe_tuple("r", r_id, seen.admitted.r.tuples, seen.config.r_columns)
     s = _describe_tuple("s", s_id, seen.admitted.s.tuples, seen.config.s_columns)
-    is_result = "a result" if found in seen.results else "no result"
-    return f"{r} with {s} is {is_result} of {query!r}."
+    return f"{r} with {s} {says.format(repr(query))}."
 
 
 def _describe_tuple(name: str, source_id: int, tuples: Iterable[Event], columns: Columns) -> str:

@@ -55,7 +55,7 @@ def eventual_exactness(
             sentence,
             tuples_of(truth, window),
             _describe(answer),
-            f"The right answer is {truth.aggregate(values):g} from {len(values)} tuples.",
+            f"The right answer is {truth.aggregate(values):g} from {_tuples(len(values))}.",
             _describe_lateness(observed, window),
         )
 
@@ -114,7 +114,7 @@ def wrong_answers_are_pending(
                 _describe(answer),
                 "There should be no answer."
                 if right is None
-                else f"The right answer was {right:g} from {len(present)} tuples.",
+                else f"The right answer was {right:g} from {_tuples(len(present))}.",
                 _describe_lateness(observed, window),
             )
             break
@@ -259,7 +259,7 @@ def _describe(answer: CurrentAnswer | None) -> str:
         return "There was no answer."
     # A first answer has no number, and answers alone have none either.
     number = f" (revision {answer.revision})" if answer.revision else ""
-    return f"The answer was {answer.value:g} from {answer.n} tuples{number}."
+    return f"The answer was {answer.value:g} from {_tuples(answer.n)}{number}."
 
 
 def _describe_lateness(observed: Observation[Tick], window: WindowId) -> str:
@@ -270,3 +270,7 @@ def _describe_lateness(observed: Observation[Tick], window: WindowId) -> str:
     cleared = sorted(observed.cleared.get(window, ()))
     done = ", ".join(f"#{source_id}" for source_id in cleared) or "none"
     return f"Late for it: {pairs}; cleared: {done}."
+
+
+def _tuples(n: int) -> str:
+    return "1 tuple" if n == 1 else f"{n} tuples"

@@ -118,7 +118,11 @@ def _float_times(column: pa.Array, unit: str, reasons: "Reasons") -> Ints:
 def _decimal_times(texts: pa.Array, unit: str, reasons: "Reasons") -> Ints:
     """Convert decimal numbers exactly, digit by digit."""
     reasons.note(matches(texts, r"^$"), MISSING)
-    reasons.note(~matches(texts, NUMBER), f"is not a number of {unit}")
+    none = ~matches(texts, NUMBER)
+    reasons.note(none, f"is not a number of {unit}")
+    if none.any():
+        dates = none & matches(texts, _TEXT_TIME)
+        reasons.note(dates, f"is not a number of {unit}; it looks like iso", again=True)
     parts = pc.extract_regex(texts, _PLAIN)
     plain = is_valid(parts) & ~reasons.bad
     digits = 0 if unit == "ns" else len(str(NUMBER_UNITS_US[unit])) - 1

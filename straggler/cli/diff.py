@@ -241,7 +241,7 @@ def _judge_all(
             progress.advance(task)
             if found.total > 1:
                 row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
-                line = f"{number} of {found.total}: {row} ({judgement.seconds:.1f} s)"
+                line = f"{number} of {found.total}: {row} in {judgement.seconds:.1f} s"
                 render.print_lines(progress.console, [line])
             if judgement.outcome is Outcome.BROKEN and getattr(args, "stops", False):
                 found.stopped = "the last of them broken" if number < found.total else ""

@@ -36,12 +36,13 @@ NARROWEST = 110
 
 UNLIMITED = 10_000
 _TIME = re.compile(
-    r"'(?:[^'\\]|\\.)*'|(?:(?<=\bat )|(?<=event time )|(?<=\[)|(?<=\[\d{16}, ))"
+    r"'(?:[^'\\]|\\.)*'"
+    r"|(?:\b(?P<name>[a-z_]+)_us |(?<=\bat )|(?<=event time )|(?<=\[)|(?<=\[\d{16}, ))"
     r"(?P<us>1\d{15})(?: us)?(?!\d|\.\d|\w)"
 )
 """A quoted text, or a time from 2001 to 2033 (us since 1970) where a sentence has one."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NEEDS_STEPS = "Answers do not decide them; all steps, judged with --level steps, would."
+NEEDS_STEPS = "all steps (--level steps), because answers do not decide"
 TELL_S, LONGEST_S = 5.0, 60.0
 """Silence of a command that is at work, without a terminal: at first, and at most."""
 
@@ -89,7 +90,8 @@ def _in_iso(found: re.Match[str]) -> str:
     if found["us"] is None:
         return found[0]
     moment = EPOCH + timedelta(microseconds=int(found["us"]))
-    return moment.isoformat().replace("+00:00", "Z")
+    written = moment.isoformat().replace("+00:00", "Z")
+    return f"{found['name']} {written}" if found["name"] else written
 
 
 def plain(text: str) -> str:
@@ -124,13 +126,14 @@ class Steps(Progress):
         pause_s, told = TELL_S, ""
         while not self._ended.wait(pause_s):
             for task in self.tasks[-1:]:
-                pause_s = min(2 * pause_s, LONGEST_S) if told == task.description else TELL_S
+                is_new = told != task.description
+                pause_s = TELL_S if is_new else min(2 * pause_s, LONGEST_S)
                 told = task.description
                 total = task.total or 0
                 now = min(task.completed + 1, total)
                 place = f"{now:.0f} of {total:.0f}: " if total else ""
-                name = Text.from_markup(task.description).plain
-                line = f"{place}{name} ({task.elapsed or 0:.0f} s)"
+                name = Text.from_markup(task.description).plain if is_new else "still at it"
+                line = f"{place}{name}, {task.elapsed or 0:.0f} s since the start"
                 print_lines(self.console, [line])
 
 
@@ -210,7 +213,7 @@ def remarks(judgements: Iterable[Judgement]) -> list[str]:
 
 
 def undecided(judgements: Iterable[Judgement]) -> list[str]:
-    """Return, if answers alone were judged, a line for all claims that need more than answers.
+    """Return, if answers alone were judged, how many claims need more than answers.
 
     Claims that are undetermined for another reason have a line for each reason.
     """
@@ -222,9 +225,15 @@ def undecided(judgements: Iterable[Judgement]) -> list[str]:
                 reason = NEEDS_STEPS if is_folded else verdict.sentence
                 claims.setdefault((judgement.room.name, reason), {})[verdict.claim] = None
     return [
-        f"{room}, undetermined: {'; '.join(names)}. {reason}"
-        for (room, reason), names in claims.items()
+        f"{room}, {_undecided(list(names), reason)}" for (room, reason), names in claims.items()
     ]
+
+
+def _undecided(names: Sequence[str], reason: str) -> str:
+    if reason == NEEDS_STEPS:
+        further, them = counted(len(names), "further claim"), "it" if len(names) == 1 else "them"
+        return f"undetermined: {further} {'needs' if len(names) == 1 else 'need'} {reason} {them}."
+    return f"undetermined: {'; '.join(names)}. {reason}"
 
 
 def bad_rows(cases: Iterable[Case]) -> list[str]:

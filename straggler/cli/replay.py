@@ -19,7 +19,7 @@ from straggler.judging.systems import (
     open_system,
     troubled,
 )
-from straggler.judging.trial import Trial
+from straggler.judging.trial import Trial, with_hint_of
 from straggler.options import PATH, VERBOSE, Arguments, Option
 from straggler.rooms import Room, find_room
 
@@ -73,7 +73,7 @@ def run(args: Arguments) -> int:
         progress.add_task(f"running {render.plain(args.file.name)}", total=None)
         system = troubled(found.trouble) if is_troubled else system_of(tried)
         trial = Trial(tried, system, name, scope.step_types, found.reference, level=found.level)
-        broken = trial.broken(found.workload)
+        broken = with_hint_of(found.broken, trial.broken(found.workload))
     out = render.console()
     if broken:
         render.print_lines(out, [*broken, "It still fails."])

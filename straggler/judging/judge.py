@@ -43,6 +43,8 @@ SIM, MODEL, BOTH = "sim", "model", "both"
 REFERENCES = {SIM: "simulation", MODEL: "model", BOTH: "simulation"}
 """Name of the other side of the comparison, by value of ``--reference``."""
 OURS = "simulation equal to the model"
+SILENT = "; there is no {} step at all (--kinds names those to compare)"
+"""Hint on kinds of steps that a system does not record at all."""
 DIFFERS = "the simulation (observed) differs from the model (expected), our mistake: "
 
 
@@ -334,8 +336,7 @@ def compare_traces(
         sentence = f"all {difference.compared:,} steps are the same"
         return Verdict(AGREEMENT, Outcome.HOLDS, sentence), 0
     silent = [kind_of(word) for word in step_types if expected.of(word) and not observed.of(word)]
-    hint = f"; there is no {' or '.join(silent)} step at all (--kinds names those to compare)"
-    hint = hint if silent else ""
+    hint = SILENT.format(" or ".join(silent)) if silent else ""
     found = f"{counted(wrong, 'step')} {'is' if wrong == 1 else 'are'}"
     sentence = f"{differs}{found} missing, not expected or different{hint}"
     return Verdict(AGREEMENT, Outcome.BROKEN, sentence, difference.sentences), wrong

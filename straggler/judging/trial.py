@@ -1,5 +1,6 @@
 """A system on trial: shrink what it breaks in reasonable time, store it and describe it."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from straggler.errors import counted
 from straggler.judging.counterexamples import Counterexample
 from straggler.judging.judge import (
     MODEL,
+    SILENT,
     broken_sentences,
     compare_traces,
     describe_difference,
@@ -27,6 +29,7 @@ from straggler.rooms import Room
 SECONDS_MAX = 60.0
 SHOWN_SENTENCES = 16
 SHOWN_ARRIVALS = 20
+_HINT = re.compile(re.escape(SILENT).replace(r"\{\}", ".*"))
 NOT_AGAIN = "A second run alone breaks nothing: the failure depends on more than the workload."
 
 Tried = Callable[[Workload], tuple[str, ...]]
@@ -93,12 +96,12 @@ class Trial:
             step_types = self._in_process_step_types
             return self._beside_reference(self.room.in_process, candidate, step_types)
 
-        if self.name == SPARK and is_small and fails_in_process(workload):
+        if self.name == SPARK and is_small and (first := fails_in_process(workload)):
             small = shrink(workload, fails_in_process, self.room.simpler)
             if broken := self.broken(small):
-                return small, broken
+                return small, with_hint_of(first, broken)
         before = self._timeouts
-        found = self.broken(workload)
+        first = found = self.broken(workload)
         if not found or self._timeouts > before:
             return workload, found
 
@@ -112,7 +115,7 @@ class Trial:
             return broken
 
         small = shrink(workload, fails, self.room.simpler, ends=ends)
-        return small, found if ends() else self.broken(small)
+        return small, with_hint_of(first, found if ends() else self.broken(small))
 
     @property
     def _timeouts(self) -> int:
@@ -149,6 +152,15 @@ class Trial:
         # The part of Spark that runs in process records too little for other promises.
         own = tuple(self.promise(workload, observed)) if system is self.system else ()
         return own + broken_sentences((*self.scope.check(workload, seen).verdicts, agreement))
+
+
+def with_hint_of(first: Sequence[str], broken: Sequence[str]) -> tuple[str, ...]:
+    """Return sentences with the hint of ``first`` on kinds that are not recorded at all.
+
+    A small workload may need one step of a kind, which is missing, though others are recorded.
+    """
+    hint = next((found[0] for found in map(_HINT.search, first) if found), "")
+    return tuple(_HINT.sub(lambda _: hint, sentence) for sentence in broken)
 
 
 def shrink(

@@ -56,6 +56,13 @@ def test_any_file_in_the_folder_has_a_name(monkeypatch: pytest.MonkeyPatch, tmp_
         load("flights", seed=0)
 
 
+def test_times_of_another_form_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "iso.csv"
+    file.write_text("event_time,value\n2026-03-01T08:00:01,1\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="is not a number of us; it looks like iso"):
+        load(str(file), seed=0)
+
+
 def test_the_bridge_has_its_sensors_and_examples(straggler: Straggler) -> None:
     files = [str(path) for path in examples("bridge")]
     assert straggler("script", "check", "--sensors", "munich_bridge", *files).code == 0

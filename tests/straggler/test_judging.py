@@ -22,8 +22,9 @@ from model.vocabulary.join import Rejected as NoPair
 from model.vocabulary.windows import Final, Late
 from sim.kernel.run import TimedRun
 from straggler.judging.counterexamples import Counterexample
-from straggler.judging.judge import MODEL, OURS, compare_traces, judge_workload
+from straggler.judging.judge import MODEL, OURS, SILENT, compare_traces, judge_workload
 from straggler.judging.levels import ANSWERS, STEPS, Scope
+from straggler.judging.trial import with_hint_of
 from straggler.rooms import find_room
 from straggler.rooms.slack.room import ROOM as SLACK
 from tests.straggler.command import Straggler, assert_refused
@@ -253,3 +254,10 @@ def test_replay_runs_what_a_file_names_only_if_it_is_trusted(
     assert not (tmp_path / "ran").exists()
     assert straggler("replay", path, "--trust").code in (1, 2)
     assert (tmp_path / "ran").exists() == (system in ("exec:touch ran", "ran:make"))
+
+
+def test_a_small_workload_gives_no_hint_on_kinds_that_are_recorded() -> None:
+    hint = SILENT.format("match")
+    small = (f"1 step is missing{hint}", "match r_id 1 is missing.")
+    assert with_hint_of(("2 steps are missing",), small) == ("1 step is missing", small[1])
+    assert with_hint_of((f"2 steps are missing{hint}",), small) == small

@@ -101,7 +101,7 @@ def test_without_a_terminal_lines_say_what_takes_so_long(
     said = ""
     with render.progress() as progress:
         progress.add_task("judging", total=3, completed=1)
-        while "2 of 3: judging (" not in said:
+        while not re.search(r"2 of 3: judging, \d+ s.*\n2 of 3: still at it, ", said):
             said += capsys.readouterr().err
 
 
@@ -110,6 +110,7 @@ def test_times_are_told_from_values_and_identities() -> None:
     line = "r #{0} (at {1}, value {0}) of [{1}, {2}); 0.{0}; 'at {0}'; it is {0}; size_us={0}."
     first, second = "2026-03-01T09:00:15Z", "2026-03-01T09:00:15.500000Z"
     assert render.with_times([line.format(t, t, t + 500_000)]) == [line.format(t, first, second)]
+    assert render.with_times([f"final start_us {t}, n {t}"]) == [f"final start {first}, n {t}"]
 
 
 STRANGE = st.text(

@@ -91,21 +91,22 @@ class DescribedPlan(ScriptPlan):
         most, by_hash = hash_baseline(graph, self.config.workers)
         written, made = graph.written, len(graph.computed)
         yield (
-            f"{counted(written, 'computation')} {_be(written)} written, {made:,} {_be(made)} made."
+            f"The scripts contain {counted(written, 'computation')};"
+            f" {made:,} {'remains' if made == 1 else 'remain'} after sharing."
         )
         sensors = len(self.config.sensors)
         asked_for = sensors - len(self.dropped)
-        yield f"Asked for: {asked_for:,} of {counted(sensors, 'sensor')}."
+        yield f"{asked_for:,} of {counted(sensors, 'sensor')} {_be(asked_for)} used."
         above = ", which is above" if max(placed.loads) > cap else ", within"
         yield (
-            f"Placement {placed.way}, tuples an hour by worker:"
+            f"Tuples an hour by worker (placement: {placed.way}):"
             f" {', '.join(map(figure, placed.loads))}{above} the cap of {figure(cap)}."
         )
         sent = placed.communication
         yield (
-            f"Sent in an hour, tuples and results: {figure(sent)}{_less(sent, by_hash)};"
-            f" by the hash of sensors it would be {figure(by_hash)}, and at one worker up to"
-            f" {figure(most)}."
+            f"Tuples and results sent in an hour: {figure(sent)}{_less(sent, by_hash)};"
+            f" by the hash of sensors it would be {figure(by_hash)}, with up to {figure(most)}"
+            " tuples at one worker."
         )
 
     def to_json(self) -> JsonObject:

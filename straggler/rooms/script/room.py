@@ -168,7 +168,7 @@ def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
     """Return the plan: what is computed, and how much each worker is sent."""
     plan = make_plan(ScriptConfig.from_json(seen.case.workload.config))
     sentences = [sentence.removesuffix(".") for sentence in plan.sentences()]
-    return (Remark("plan", "; ".join(sentences), plan.to_json()),)
+    return (Remark("plan", ". ".join(sentences), plan.to_json()),)
 
 
 # ------------------------------------------------------------------------------------ timed runs

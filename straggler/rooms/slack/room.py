@@ -22,11 +22,12 @@ from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from straggler.rooms.slack import queries
 from straggler.rooms.slack.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
-from straggler.rooms.windows.cases import Agreement, cases
+from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, tasks_hint
 from straggler.rooms.windows.limits import refuse_settings, refuse_workload
 from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
 
 GUARD = "something was late"
+UNTESTED = "corrections were not tested"
 
 
 def figures(seen: JudgedCase) -> Figures:
@@ -67,10 +68,12 @@ def guard(case: Case, figures: Figures) -> Verdict:
             f"{case.input} is in order, so nothing can be late: that puts nothing to the test"
         )
         return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
-    lacking = "" if late and corrections else "nothing was late"
+    lacking = "" if late else NONE_LATE
+    if late and not corrections:
+        lacking = "no late row changed an answer"
     made = counted(corrections, "correction")
     occurred = f"there were {counted(late, 'late pair')} and {made}"
-    return judge_guard(GUARD, case, lacking, occurred)
+    return judge_guard(GUARD, case, lacking, occurred, tasks_hint(case), UNTESTED)
 
 
 EXPLORER = Explorer(

@@ -23,7 +23,7 @@ from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from straggler.rooms.watermark import queries
 from straggler.rooms.watermark.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
-from straggler.rooms.windows.cases import Agreement, cases
+from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, tasks_hint
 from straggler.rooms.windows.limits import refuse_settings
 from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
 
@@ -77,13 +77,13 @@ def guard(case: Case, figures: Figures) -> Verdict:
     waits, late = int(figures["waits"] or 0), int(figures["late"] or 0)
     arrivals = case.workload.arrivals
     if case.workload.config.get("reading") == "fixed":
-        lacking = "" if late else "nothing was late"
+        lacking = "" if late else NONE_LATE
     elif all(one.event_time_us <= other.event_time_us for one, other in pairwise(arrivals)):
         lacking = "everything came in order"
     else:
         lacking = "" if waits > 1 else "the wait was the same all the time"
     occurred = f"waits had {counted(waits, 'length')}, and {counted(late, 'pair')} came late"
-    return judge_guard(GUARD, case, lacking, occurred)
+    return judge_guard(GUARD, case, lacking, occurred, tasks_hint(case))
 
 
 EXPLORER = Explorer(

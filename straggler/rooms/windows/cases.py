@@ -22,6 +22,7 @@ TOLERANCE = 1e-9
 """Relative tolerance of sums that float64 rounds."""
 SUMMED = ("sum", "avg")
 """Aggregates that float64 may round, and in which values may cancel; all others are exact."""
+NONE_LATE = "no row came after its window was answered"
 Queries = Callable[[Arguments, str, Recording], Iterator[tuple[ConfigT, str]]]
 """Function that yields the queries for an input, as the options say, each with its title."""
 
@@ -42,6 +43,12 @@ def cases(
             yield make_case(
                 room, recording, config, title, args, batches=BATCHES, in_order=in_order
             )
+
+
+def tasks_hint(case: Case) -> str:
+    """Return that tasks have watermarks of their own, if there are several; else nothing."""
+    tasks = case.workload.config.get("tasks", 1)
+    return f"; each of the {tasks:,} tasks has its own watermark" if tasks > 1 else ""
 
 
 class Agreement(NamedTuple):
