@@ -113,6 +113,11 @@ _NAMES = {
     "spark_impl.watermark": "WatermarkQuery",
 }
 """Public names of each module."""
+_EXTRAS = {
+    "straggler.jobs.api": ("spark", "sim", "test"),
+    "straggler.judging.promises": ("sim", "test"),
+}
+"""Extras of a module that needs several."""
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and reports all others
@@ -129,7 +134,8 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and reports all o
         except ModuleNotFoundError as error:
             from model.vocabulary.extras import describe_missing
 
-            message = f"{__name__}.{name} {describe_missing(error)}"
+            needed = describe_missing(error, _EXTRAS.get(_HOMES[name], ()))
+            message = f"{__name__}.{name} {needed}"
             raise ModuleNotFoundError(message, name=error.name) from error
         globals()[name] = found
         return found

@@ -15,7 +15,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
-from model.vocabulary.extras import describe_missing
+from model.vocabulary.extras import describe_missing, installation
 from model.vocabulary.settings import nearest
 from straggler.cli.interrupts import report_interrupts
 from straggler.errors import UsageError, format_error
@@ -41,6 +41,16 @@ COMMANDS = {
     "package": "write the archive that workers of a cluster import, for spark-submit --py-files",
 }
 """Summaries of the commands; ``x`` is the module ``straggler.cli.x`` with ``make_command``."""
+EXTRAS = {
+    "diff": ("spark",),
+    "check": ("spark", "test"),
+    "replay": ("spark", "test"),
+    "conformance": ("test",),
+    "script": ("spark",),
+    "package": ("spark",),
+}
+"""Extras that a command needs, but for ``sim``, which all need."""
+ABOUT = "Reference models and property tests for late data and slow workers, on Spark."
 COMPLETION_VARIABLE = "_STRAGGLER_COMPLETE"
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -86,12 +96,13 @@ exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 inter
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     # Libraries log errors with a stack trace before they raise them; one sentence is enough.
+    words = sys.argv[1:] if arguments is None else list(arguments)
     logged_before = logging.root.manager.disable
     logging.disable()
     _escape_output()
     try:
         with report_interrupts():
-            return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
+            return int(_run(words))
     except UsageError as error:
         return _refuse(str(error), 2)
     except KeyboardInterrupt:
@@ -100,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard(sys.stdout, sys.stderr)  # their reader has seen enough
         return 0
     except ModuleNotFoundError as error:
-        return _refuse(f"this command {describe_missing(error)}", 2)
+        return _explain_missing(words, error)
     except Exception as error:  # a bug, or a full disk: still one sentence
         if isinstance(error, OSError) and error.errno in FULL:
             _discard(sys.stdout)
@@ -149,8 +160,7 @@ def _run(arguments: list[str]) -> int:
     version = click.Option(
         ["--version"], help="show the version", is_flag=True, is_eager=True, callback=_show_version
     )
-    about = "Reference models and property tests for late data and slow workers, on Spark."
-    root = Group(about, EPILOG, "command", COMMANDS, _load, [version])
+    root = Group(ABOUT, EPILOG, "command", COMMANDS, _load, [version])
     if instruction := os.environ.get(COMPLETION_VARIABLE):
         return shell_complete(root, {}, "straggler", COMPLETION_VARIABLE, instruction)
     try:
@@ -174,15 +184,35 @@ def _load(name: str) -> "click.Command":
 
 def _show_version(context: "click.Context", _option: object, is_asked: bool) -> None:
     if is_asked:
-        # Imported here because it takes time, like the commands.
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            found = version("straggler")
-        except PackageNotFoundError:
-            found = "(a checkout that is not installed)"
-        sys.stdout.write(f"straggler {found}\n")
+        sys.stdout.write(_version())
         context.exit()
+
+
+def _version() -> str:
+    # Imported here because it takes time, like the commands.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("straggler")
+    except PackageNotFoundError:
+        found = "(a checkout that is not installed)"
+    return f"straggler {found}\n"
+
+
+def _explain_missing(words: Sequence[str], error: ModuleNotFoundError) -> int:
+    """Refuse a command and name all its extras; help and version need none."""
+    if words and words[0] == "--version":
+        sys.stdout.write(_version())
+    elif not words or words[0] in ("-h", "--help"):
+        listed = "\n".join(f"  {name:11}  {summary}" for name, summary in COMMANDS.items())
+        sys.stdout.write(
+            f"Usage: straggler [OPTIONS] COMMAND ...\n\n  {ABOUT}\n\nCommands:\n{listed}\n\n"
+            f"{EPILOG}\nmissing packages: {installation(('spark', 'sim', 'test'))}\n"
+        )
+    else:
+        extras = ("sim", *EXTRAS.get(words[0], ()))
+        return _refuse(f"this command {describe_missing(error, extras)}", 2)
+    return 0 if words else 2
 
 
 def _refuse(sentence: str, code: int) -> int:

@@ -177,7 +177,7 @@ def _begun(
         raise UsageError(f"mode is {mode!r}; it must be one of {', '.join(MODES)}")
     from pyspark.sql import SparkSession
 
-    lateness_us = _lateness(lateness)
+    lateness_us = lateness_of(lateness)
     chosen = spark or SparkSession.getActiveSession()
     with open_session() if chosen is None else nullcontext(chosen) as session:
         inputs = inputs_of(**of_inputs)
@@ -264,7 +264,8 @@ def _stop_all(session: "SparkSession") -> None:
             query.stop()
 
 
-def _lateness(text: str | None) -> int | None:
+def lateness_of(text: str | None) -> int | None:
+    """Return a lateness in microseconds; raise :class:`UsageError` if it is none."""
     if text is None:
         return None
     try:

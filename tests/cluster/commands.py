@@ -42,7 +42,7 @@ def shared_temporary(hosts: Hosts) -> dict[str, str]:
 
 def diff(hosts: Hosts, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run ``straggler diff`` on the cluster."""
-    command = (sys.executable, "-m", "straggler.cli", "diff", *arguments)
+    command = (sys.executable, "-m", "straggler", "diff", *arguments)
     return hosts.run(
         DRIVER, *command, "--master", hosts.master, environment=shared_temporary(hosts)
     )

@@ -21,7 +21,7 @@ def test_a_room_agrees_with_the_reference(hosts: Hosts, name: str) -> None:
 
 
 def test_a_command_whose_files_are_not_shared_says_so(hosts: Hosts) -> None:
-    command = (sys.executable, "-m", "straggler.cli", "diff", "slack", "--input", "umts")
+    command = (sys.executable, "-m", "straggler", "diff", "slack", "--input", "umts")
     done = hosts.run(DRIVER, *command, "--master", hosts.master)
     assert done.returncode == 2, done.stdout + done.stderr
     assert re.fullmatch(r"straggler: [^\n]*TMPDIR[^\n]*\n", done.stderr), done.stderr

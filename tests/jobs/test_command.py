@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from straggler.cli.main import main
+from straggler.errors import UsageError
 
 JOBS = """
     from pyspark.sql import functions as F
@@ -47,3 +48,19 @@ def test_what_breaks_a_job_is_stored_and_shown_again(
     assert last == "It still fails."
     assert main(["replay", path, "--system", "jobs_of_a_user:lowest"]) == 0
     assert "does not fail any more" in capsys.readouterr().out
+
+
+def test_each_input_may_have_an_event_time_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, schema: object, event_time: object, **__: object) -> None:
+        raise UsageError(f"{schema} {event_time}")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext())
+    monkeypatch.setattr("straggler.jobs.api.judge_job", refuse)
+    words = ["--schema", "orders=at timestamp", "--schema", "trades=paid timestamp"]
+    words += ["--event-time", "orders=at", "--event-time", "trades=paid"]
+    assert main(["check", "json:dumps", *words]) == 2
+    given = "{'orders': 'at timestamp', 'trades': 'paid timestamp'}"
+    assert f"{given} {{'orders': 'at', 'trades': 'paid'}}" in capsys.readouterr().err

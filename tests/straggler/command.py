@@ -36,7 +36,7 @@ def start(folder: Path, *arguments: str, scratch: str = "scratch") -> subprocess
     (folder / scratch).mkdir(exist_ok=True)
     environment = {"TMPDIR": str(folder / scratch), "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
-        [sys.executable, "-m", "straggler.cli", *arguments],
+        [sys.executable, "-m", "straggler", *arguments],
         cwd=folder,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

@@ -80,7 +80,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 PROGRAMS = {
     "python": "",
-    "straggler": "-m straggler.cli.main",
+    "straggler": "-m straggler",
     "pytest": "-m pytest -p no:cacheprovider",
 }
 
@@ -98,7 +98,7 @@ class Installed(NamedTuple):
 
     def straggler(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command."""
-        return self.python("-m", "straggler.cli.main", *arguments)
+        return self.python("-m", "straggler", *arguments)
 
     def shell(self, line: str) -> subprocess.CompletedProcess[str]:
         """Run a line of a shell, for which the programs of the wheel are installed."""
@@ -165,15 +165,23 @@ def test_the_wheel_has_every_module_and_file_of_the_package(wheel: Path) -> None
     assert found == expected
 
 
-def assert_refused(installed: Installed, command: str, package: str, extra: str) -> None:
-    """Assert that a command ends with one sentence on an extra."""
-    done = installed.straggler(command)
-    sentence = f"this command needs the package '{package}': pip install 'straggler[{extra}]'."
+def assert_refused(installed: Installed, command: str, package: str, extras: str) -> None:
+    """Assert that a command ends with one sentence on its extras."""
+    done = installed.straggler(*command.split())
+    sentence = f"this command needs the package '{package}': pip install 'straggler[{extras}]'."
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"straggler: {sentence}\n")
 
 
 def test_without_extras_the_command_says_which_to_install(wheel: Path, tmp_path: Path) -> None:
-    assert_refused(install(wheel, tmp_path), "sim", "click", "sim")
+    installed = install(wheel, tmp_path)
+    assert_refused(installed, "sim", "click", "sim")
+    assert_refused(installed, "check jobs:minutes", "click", "spark,sim,test")
+    helped = installed.straggler("--help")
+    assert (helped.returncode, "straggler check jobs:minutes" in helped.stdout) == (0, True)
+    assert "pip install 'straggler[spark,sim,test]'" in helped.stdout
+    assert installed.straggler().returncode == 2
+    shown = installed.straggler("--version")
+    assert (shown.returncode, shown.stdout) == (0, f"straggler {version('straggler')}\n")
 
 
 def test_a_pipeline_needs_the_extra_spark_only(wheel: Path, tmp_path: Path) -> None:
@@ -232,7 +240,9 @@ def test_the_workflow_passes_and_fails(tester: Installed) -> None:
 
 def test_the_command_line_needs_the_extra_sim_only(wheel: Path, tmp_path: Path) -> None:
     installed = install(wheel, tmp_path, "sim")
-    assert_refused(installed, "package", "pyspark", "spark")
+    assert_refused(installed, "package", "pyspark", "spark,sim")
+    asked = "check json:dumps --schema at --event-time at"
+    assert_refused(installed, asked, "hypothesis", "spark,sim,test")
     run = installed.straggler("sim", "slack", "--set", "messages=100", "--plot", "run.svg")
     assert run.returncode == EXIT_CODES[Outcome.UNDETERMINED], run.stderr  # so few, none late
     helped = installed.straggler("judge", "--help-all")

@@ -1,4 +1,4 @@
-"""``python -m straggler.cli``: the same as ``straggler``."""
+"""``python -m straggler``: the same as ``straggler``."""
 
 import sys
 
