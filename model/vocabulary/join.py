@@ -37,6 +37,7 @@ from model.vocabulary.settings import (
     Settings,
     is_int,
     is_number,
+    is_text,
     one_of,
     require,
 )
@@ -122,7 +123,7 @@ class JoinConfig(Settings):
             raise ValueError(msg)
         names = tuple(name for name, _ in self.queries)
         for name, predicate in self.queries:
-            good = isinstance(name, str) and name != ""
+            good = is_text(name) and name != ""
             require(good, "the name of a query", name, "a text that is not empty")
             require(names.count(name) == 1, "the name of a query", name, "given once")
             require(isinstance(predicate, PREDICATES), f"query {name!r}", predicate, "a predicate")

@@ -29,6 +29,7 @@ from model.vocabulary.join import (
 )
 from model.vocabulary.join_conditions import write_condition
 from model.vocabulary.join_predicates import TIME, parts_of
+from model.vocabulary.settings import is_int
 from spark_impl.join import register
 from spark_impl.join.answers import require_history
 from spark_impl.join.checkpoint import decode_state
@@ -246,7 +247,10 @@ def _declare(
     predicate = declare_for(name, condition, known.config, known.absent)
     if window_us is None:
         return predicate
-    if not 0 <= window_us <= known.config.window_us:
+    if not is_int(window_us) or window_us < 0:
+        msg = f"query {name!r}: its window is {window_us!r}; it must be an integer, at least 0"
+        raise InputProblem(msg)
+    if window_us > known.config.window_us:
         most = write_duration(known.config.window_us)
         msg = f"query {name!r}: its window is longer than that of the chain, {most}"
         raise InputProblem(msg)

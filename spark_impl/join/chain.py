@@ -35,6 +35,7 @@ from spark_impl.join.control import (
     mean_utilisation,
     share_of,
 )
+from spark_impl.join.given import used_columns
 from spark_impl.join.matching import FreePredicate, ranks_of
 from spark_impl.join.register import Register
 from spark_impl.join.stage import check_slots, make_commit, run_epoch
@@ -125,6 +126,8 @@ class Chain:
         if not self._is_noted and not self.flushed:
             self._take(register.change(self.store, self._last, self._opened))
             self._is_noted = True
+            if {*used_columns(self.config, self.epochs)} & {*self.absent}:
+                raise self._moved_on()  # opening it again says which column is absent
 
     def _change(self, how: Callable[[Register], Register]) -> None:
         """Change the register, which has what the chain was opened with."""
@@ -161,7 +164,7 @@ class Chain:
 
         def added(known: Register) -> Register:
             nonlocal is_new
-            is_new = name not in known.names
+            is_new = is_new or name not in known.names  # a write that counted may be tried again
             self._require_open(known)
             return register.submitted(known, name, predicate, is_function=is_function)
 
@@ -216,7 +219,8 @@ class Chain:
         self._last = done
         self._since_ns = ended_ns
         self._report(plan.config)
-        register.tidy(self.store)
+        with suppress(InputProblem, OSError):  # old files harm nobody
+            register.tidy(self.store)
         return summaries
 
     def _begin(self, rows: DataFrame | None) -> Plan:
@@ -237,7 +241,8 @@ class Chain:
 
     def _plan(self, rows: DataFrame | None) -> Plan:
         config = config_of(self.config, self._decision)
-        names = {name for name, _ in config.queries}
+        # A function whose query never began is still there, and another query may have its name.
+        names = {name for name, _ in config.queries} & {*self._begun.functions}
         return Plan(
             config=config,
             free={name: each for name, each in self._free.items() if name in names},

@@ -11,6 +11,7 @@ from model.vocabulary.join_predicates import (
     RESERVED,
     Columns,
     check_columns,
+    check_predicate,
     columns_of,
     kind_of_column,
     kinds_of,
@@ -79,6 +80,7 @@ def declare_for(name: str, condition: Condition, config: JoinConfig, absent: Use
     """
     try:
         predicate = declare(condition, {stream: config.columns(stream) for stream in (R, S)})
+        check_predicate(name, predicate, *(kinds_of(config.columns(each)) for each in (R, S)))
     except ValueError as error:
         raise InputProblem(str(error)) from error
     for stream, column in columns_of(predicate):

@@ -151,7 +151,7 @@ def _append(store: ChainStore, number: int, after: Register) -> bool:
             return False
         raise
     # The oldest files go first: if the one before is there, this number was free.
-    return number < 0 or before.exists()
+    return before.exists() if number >= 0 else _read(store)[0] < _KEPT
 
 
 def _settle(noted: Register | None, done: Register | None) -> Register | None:
@@ -176,8 +176,26 @@ def _settle(noted: Register | None, done: Register | None) -> Register | None:
         if end is None or first <= end:
             kept[name] = predicate
             spans.append((name, first, end))
-    config = replace(noted.config, queries=tuple(kept.items()), epochs=tuple(spans))
-    return noted._replace(config=config, next=done.next, flush=done.flush)
+    r_columns, s_columns = (
+        tuple({**dict(done.config.columns(each)), **dict(noted.config.columns(each))}.items())
+        for each in STREAMS
+    )
+    config = replace(
+        noted.config,
+        queries=tuple(kept.items()),
+        epochs=tuple(spans),
+        r_columns=r_columns,
+        s_columns=s_columns,
+    )
+    of_commit = [each for each in done.functions if each in ran]
+    return noted._replace(
+        config=config,
+        next=done.next,
+        flush=done.flush,
+        functions=tuple(sorted({*noted.functions, *of_commit})),
+        changed=tuple(sorted({*noted.changed, *done.changed})),
+        selects={**done.selects, **noted.selects},
+    )
 
 
 # ------------------------------------------------------------------------------------ the changes
@@ -195,10 +213,13 @@ def opened(known: Register | None, done: Commit | None, given: Register) -> Regi
     kept = [each for each in known.config.queries if each[0] in {*ran, *known.changed}]
     if not kept:
         left = [each for each in given.config.queries if each[0] not in known.changed]
-        config = replace(given.config, queries=tuple(left)) if left else given.config
+        spans = tuple(each for each in given.config.epochs if each[0] not in known.changed)
+        config = given.config
+        if left:
+            config = replace(config, queries=tuple(left), epochs=spans)
     else:
         config = queries.continue_config(
-            _with_queries(known.config, kept, done),
+            _with_queries(known, kept, done),
             {*known.functions} & {name for name, _ in kept},
             given.config,
             given.functions,
@@ -215,21 +236,29 @@ def opened(known: Register | None, done: Commit | None, given: Register) -> Regi
 
 
 def _with_queries(
-    config: JoinConfig, kept: list[tuple[str, Predicate]], done: Commit | None
+    known: Register, kept: list[tuple[str, Predicate]], done: Commit | None
 ) -> JoinConfig:
-    """Return a chain with some of its queries, and with the columns that it cannot do without."""
+    """Return a chain with some of its queries, and with the columns that it cannot do without.
+
+    Queries that were only given have the epochs of the commit: an opening that committed nothing
+    changes nothing.
+    """
+    config, names = known.config, {name for name, _ in kept}
+    epochs = [each for each in config.epochs if each[0] in names]
     used = {column for _, predicate in kept for column in columns_of(predicate)}
     if done is not None:
         used |= {(stream, name) for stream in STREAMS for name, _ in done.config.columns(stream)}
+        only_given = {name for name, _ in done.config.queries} & names - {*known.changed}
+        epochs = [each for each in epochs if each[0] not in only_given]
+        epochs += [each for each in done.config.epochs if each[0] in only_given]
     r_columns, s_columns = (
         tuple(each for each in config.columns(stream) if (stream, each[0]) in used)
         for stream in STREAMS
     )
-    names = {name for name, _ in kept}
     return replace(
         config,
         queries=tuple(kept),
-        epochs=tuple(each for each in config.epochs if each[0] in names),
+        epochs=tuple(epochs),
         r_columns=r_columns,
         s_columns=s_columns,
     )

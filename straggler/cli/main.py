@@ -47,6 +47,7 @@ EXTRAS = {
     "replay": ("spark", "test"),
     "conformance": ("test",),
     "script": ("spark",),
+    "join": ("spark",),
     "package": ("spark",),
 }
 """Extras that a command needs, but for ``sim``, which all need."""

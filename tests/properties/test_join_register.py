@@ -218,6 +218,28 @@ def test_an_epoch_that_two_processes_ran_is_that_of_the_commit(tmp_path: Path) -
     assert spans == {"own": (0, 0), "a": (0, None), "b": (1, None)}
 
 
+def test_an_opening_that_committed_nothing_ends_no_query() -> None:
+    """Between two openings with a query, one without it runs no epoch."""
+    two = JoinConfig(10, (("own", And()), ("a", And())))
+    begun = register.begun(register.opened(None, None, Register(two, 0)), 0, flush=False)
+    done = commit_of(begun)
+    without = register.opened(begun, done, Register(GIVEN, 1))
+    assert without.config.span("a") == (0, 0)
+    assert register.opened(without, done, Register(two, 1)).config.span("a") == (0, None)
+
+
+def test_a_chain_whose_query_was_withdrawn_before_it_began_is_opened_without_it() -> None:
+    limited = JoinConfig(10, (("own", And()), ("a", And())), epochs=(("a", 0, 5),))
+    known = register.withdrawn(register.opened(None, None, Register(limited, 0)), "a")
+    assert register.opened(known, None, Register(limited, 0)).names == ["own"]
+
+
+def test_a_name_that_no_file_can_hold_is_refused() -> None:
+    known = register.opened(None, None, Register(GIVEN, 0))
+    with pytest.raises(InputProblem, match="it must be a text that is not empty"):
+        register.submitted(known, "\udcff", And())
+
+
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     processes = Processes(str(tmp_path))
     (tmp_path / "_control" / "00000000.json").write_text("[]", encoding="utf-8")
