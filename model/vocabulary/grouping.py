@@ -146,8 +146,9 @@ class GroupingConfig(Settings):
         data = Settings.to_json(self)
         data["times_us"] = [[batch, list(times)] for batch, times in self.times_us]
         data["later_tiers"] = [[batch, list(tiers)] for batch, tiers in self.later_tiers]
-        if not self.later_tiers:
-            del data["later_tiers"]  # stores of earlier versions do not have it
+        # Stores of earlier versions do not have it; those of nag-dynamic had another rule.
+        if not self.later_tiers and self.policy != "nag-dynamic":
+            del data["later_tiers"]
         return data | {name: list(data[name]) for name in ("latency_us", "tiers")}
 
     @classmethod

@@ -15,6 +15,7 @@ from sim.kernel.plan import Cluster, Plan
 from sim.kernel.recorder import Summary
 from sim.kernel.run import Course, TimedRun, run
 from sim.kernel.source import Recording, Row
+from sim.kernel.trigger import At, Every
 from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import TimedRoom, stated_plan, workload_of
 
@@ -48,12 +49,15 @@ def backlog_of(plan: Plan, seed: int) -> Plan:
     Faults on the way to the log are left out.
     """
     on_the_way = {f"source-{n}" for n in range(len(plan.sources))}
-    rows = [
-        Row(event.event_time_us, plan.epoch_us, event.key, event.value, event.source_id)
-        for event in simulate_arrivals(plan, seed).events
-    ]
+    events = simulate_arrivals(plan, seed).events
+    trigger = plan.trigger
+    if isinstance(trigger, Every):  # cut where the stream is cut
+        spans = [(each.arrival_us - plan.epoch_us) // trigger.interval_us for each in events]
+        trigger = At(tuple([n for n in range(1, len(spans)) if spans[n] != spans[n - 1]]))
+    rows = [Row(e.event_time_us, plan.epoch_us, e.key, e.value, e.source_id) for e in events]
     return replace(
         plan,
+        trigger=trigger,
         sources=(Recording(tuple(rows)),),
         disturbances=(),
         faults=tuple([each for each in plan.faults if each[0].split(">")[0] not in on_the_way]),

@@ -28,9 +28,9 @@ def read_words() -> Iterator[tuple[str, int]]:
 def read_keys(file: str) -> Iterator[tuple[str, int]]:
     """Yield the lines of a file with their numbers; raise ``ValueError`` if there is none."""
     try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        lines = Path(file).read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:  # such as bytes that are no UTF-8
         msg = f"keys_file is {file!r}, which cannot be read ({error})"
         raise ValueError(msg) from error
-    require(bool(lines), "keys_file", file, "a file with a key in each line")
+    require(lines != [""], "keys_file", file, "a file with a key in each line")
     yield from zip(lines, count(1))

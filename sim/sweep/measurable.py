@@ -103,6 +103,9 @@ def _measure_moment(
     settings: Settings,
     seed: int,
 ) -> Figures:
+    if AT in settings and AT_S in settings:
+        msg = f"{AT} and {AT_S} are both a moment; give one of them"
+        raise ValueError(msg)
     name = AT_S if AT_S in settings else AT
     return several[name](settings, seed, [settings.get(name, MOMENT.write(MOMENT.default))])[0]
 

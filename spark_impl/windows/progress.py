@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.vocabulary import SlackConfig
+from model.vocabulary.slack import ADAPTIVE_CONTROLS
 from spark_impl.runtime.accounts import rows_of_batch
 from spark_impl.runtime.storage import Address
 from spark_impl.runtime.tables import DataFile
@@ -150,7 +151,7 @@ def _first_answers(store: WindowStore, size_us: int) -> FirstAnswers:
         back_us //= 2
 
     judged = lately("judged", "n_rcv", "n_late", "n_req", "miss")
-    # A join would not find the windows of a NULL among the grouping columns.
+    # A window without a judgement has n_req = 0, so it is not below.
     rows = pa.concat_tables([judged, lately("revision", "n")], promote_options="default")
     counts = ("n_rcv", "n_late", "n_req", "n")
     every = rows.group_by(window).aggregate([(name, "max") for name in counts])
@@ -173,10 +174,10 @@ def _warning(config: SlackConfig, lately: FirstAnswers) -> str | None:
         f" answer than required, by what is known now; delta = {config.delta:g} allows"
         f" {int(allowed)}."
     )
-    if lately.below == lately.missed:
+    if lately.below == lately.missed or config.control not in ADAPTIVE_CONTROLS:
         return found
     return (
         f"{found} The controller counts {lately.missed}: tuples come more than feedback_us ="
-        f" {config.feedback} after the end of their windows. Begin a new store with a longer one,"
-        " and with a start_slack_us as long."
+        f" {config.feedback} after the end of their windows. Begin a new store with a longer"
+        " feedback_us, and with a start_slack_us as long."
     )

@@ -174,6 +174,11 @@ def test_an_error_says_where_and_what(snapshot: SnapshotAssertion) -> None:
     assert "\n".join(said) == snapshot
 
 
+def test_a_number_of_days_may_have_more_digits_than_python_reads() -> None:
+    said = str(mistakes(f'A = avg("S1", {"9" * 5_000}d, 1d, "UTC")'))
+    assert "a length or slide in days is a number from 1 to" in said
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [

@@ -230,7 +230,8 @@ class _TreeBuilder(Transformer[Token, list[Statement]]):
         return Arithmetic(op, left, right, at=_at(sign))
 
     def days(self, token: Token) -> Days:
-        return Days(int(token[:-1]) * DAY_MS, _at(token))
+        digits = token[:-1].lstrip("0")[:9]  # nine digits are too many days already
+        return Days(int(digits or 0) * DAY_MS, _at(token))
 
     def call(self, function: Token, *parts: Expression | Days) -> Expression:
         if function not in FUNCTIONS:
@@ -307,7 +308,7 @@ def _aggregate(function: Token, parts: tuple[Expression, ...]) -> Expression:
 
 def _calendar_window(function: Token, parts: tuple[Expression | Days, ...]) -> Expression:
     match parts:
-        case (source, Days(length_ms), Days(slide_ms, at), Sensor(zone) as named) if (
+        case (source, Days(length_ms, length_at), Days(slide_ms, at), Sensor(zone) as named) if (
             function != "union" and not isinstance(source, Days) and not is_constant(source)
         ):
             pass
@@ -320,7 +321,7 @@ def _calendar_window(function: Token, parts: tuple[Expression | Days, ...]) -> E
         raise Stop(named.at, f'"{zone}"', sentence, tuple(sorted(available_timezones())))
     if not 0 < min(length_ms, slide_ms) <= max(length_ms, slide_ms) <= SPAN_MAX_MS:
         sentence = f"a length or slide in days is a number from 1 to {SPAN_MAX_MS // DAY_MS:_}"
-        raise Stop(at, "", sentence)
+        raise Stop(at if 0 < length_ms <= SPAN_MAX_MS else length_at, "", sentence)
     _refuse_overlap(length_ms, slide_ms, at)
     return Window(str(function), source, length_ms, slide_ms, zone, at=_at(function))
 
