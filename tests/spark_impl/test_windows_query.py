@@ -228,7 +228,7 @@ def test_windows_that_lack_tuples_by_now_are_told_and_warned_of(
 ) -> None:
     """The controller sees no miss, because L is 0."""
     settings = {"feedback_us": 0, "max_age_us": 0, "delta": 0.4, "aggregate": "count"}
-    config = SlackConfig(10, 10, control="fixed", **settings)  # type: ignore[arg-type]  # by name
+    config = SlackConfig(10, 10, **settings)  # type: ignore[arg-type]  # by name
     source = history(tmp_path / "h", [(1, 1.0), (11, 1.0), (21, 1.0), (35, 1.0)])
     query = SlackQuery(spark, config, source, tmp_path / "s")
     query.run_available()
