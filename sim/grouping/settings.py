@@ -6,7 +6,15 @@ from typing import Annotated, NamedTuple
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from model.vocabulary.settings import JsonObject, Setting, Settings, pick, read_settings, schema
+from model.vocabulary.settings import (
+    JsonObject,
+    Setting,
+    Settings,
+    pick,
+    read_settings,
+    require,
+    schema,
+)
 from sim.clusters import NONE, TIERS, ClusterSettings
 from sim.grouping import instances
 from sim.grouping.cluster import GroupingTuning
@@ -59,6 +67,10 @@ class RunSettings(Settings):
         tuple[str, ...],
         Setting("policies that are compared on the same arrivals", choices=(ALL, NONE, *POLICIES)),
     ] = (ALL,)
+
+    def _check_together(self) -> None:
+        good = self.keys_file is None or self.scenario == "words"
+        require(good, "keys_file", self.keys_file, "none, unless scenario is words")
 
     @property
     def trigger(self) -> When:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from model.grouping.machine import Machine
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from sim.grouping import from_settings, side_by_side
+from sim.grouping import from_settings, side_by_side, simulate
 from sim.grouping.cluster import GroupingCluster
 from sim.grouping.record import Passage
 from sim.grouping.room import backlog_of
+from sim.grouping.settings import prepare
 from sim.grouping.words import read_words
 from sim.kernel.distributions import Exponential
 from sim.kernel.link import HERE, Place
@@ -40,6 +41,9 @@ def test_a_window_is_as_long_as_a_micro_batch() -> None:
     timed = from_settings(settings, 1)
     arrived_us = [each.arrival_us - timed.plan.epoch_us for each in timed.workload.arrivals]
     assert timed.summary["windows"] == len({each // 10_000 for each in arrived_us}) > 2
+    waiting = prepare({**settings, "load": "backlog"})
+    windows = simulate(waiting.plan_of(1), waiting.config, 1).summary["windows"]
+    assert int(windows) > 2
 
 
 def test_keys_are_the_lines_of_a_file_over_and_over(tmp_path: Path) -> None:

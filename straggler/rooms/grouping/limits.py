@@ -4,8 +4,11 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 
 from model.vocabulary import Event, GroupingConfig, Workload
-from model.vocabulary.settings import read_settings
-from sim.grouping import SETTINGS
+from model.vocabulary.settings import JsonObject, pick, read_settings
+from sim.clusters import ClusterSettings
+from sim.grouping import SETTINGS, instances
+from sim.grouping.settings import RunSettings
+from sim.kernel.plan import Plan
 from straggler.errors import UsageError
 from straggler.wiring import read_config, refuse_larger
 
@@ -36,12 +39,23 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
     """
     refuse_larger(settings, LARGEST)
     values = read_settings(settings, SETTINGS)
-    batch_tuples = values["batch_tuples"]
-    if values["tuples"] / batch_tuples > BATCHES_MAX:
+    if _micro_batches(values) > BATCHES_MAX:
+        name = "batch_tuples" if values["batch_us"] is None else "batch_us"
         raise UsageError(
-            f"batch_tuples is {batch_tuples}: too many micro-batches;"
+            f"{name} is {values[name]}: too many micro-batches;"
             f" at most {BATCHES_MAX:,} are simulated"
         )
+
+
+def _micro_batches(values: JsonObject) -> float:
+    """Return about how many micro-batches a stream has; one of a trigger by time may be empty."""
+    run = pick(RunSettings, values)
+    if run.batch_us is None:
+        return run.tuples / run.batch_tuples
+    bare = Plan((), cluster=pick(ClusterSettings, values).cluster)
+    instances.check(bare)
+    size = run.size(instances.ideal_hz(bare, values["instances"]), ())
+    return min(run.tuples, size.duration_us / run.batch_us)
 
 
 def refuse_workload(workload: Workload) -> None:
