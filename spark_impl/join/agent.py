@@ -229,9 +229,7 @@ def _change(store: Address, how: Callable[[ChainStore, Register], Register]) -> 
 
     def changed(known: Register | None) -> Register:
         now = _require(place, known)
-        if now.flush:
-            msg = f"the chain in {place.root} was flushed, and nothing may follow that"
-            raise InputProblem(msg)
+        now.require_open(place.root)
         return how(place, now)
 
     return register.change(place, done, changed)

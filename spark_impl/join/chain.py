@@ -154,9 +154,7 @@ class Chain:
         self._register = found
 
     def _require_open(self, known: Register) -> None:
-        if self.flushed or known.flush:
-            msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
-            raise InputProblem(msg)
+        known._replace(flush=self.flushed or known.flush).require_open(self.store.root)
 
     def submit(self, name: str, predicate: Predicate, function: FreePredicate | None = None) -> int:
         """Add a query (:meth:`spark_impl.join.query.ChainStream.submit`)."""

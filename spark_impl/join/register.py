@@ -24,7 +24,7 @@ from model.vocabulary.join_predicates import columns_of
 from model.vocabulary.settings import JsonObject
 from spark_impl.join import queries
 from spark_impl.join.store import ChainStore, Commit
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.storage import InputProblem, Location
 
 _KEPT = 16
 """Number of old files that stay, so that who reads one does not have to read again."""
@@ -59,6 +59,12 @@ class Register(NamedTuple):
         """Raise :class:`InputProblem` unless there is a query of this name."""
         if name not in self.names:
             msg = f"there is no query {name!r}; there are {', '.join(self.names)}"
+            raise InputProblem(msg)
+
+    def require_open(self, root: Location) -> None:
+        """Raise :class:`InputProblem` if the chain in ``root`` was flushed."""
+        if self.flush:
+            msg = f"the chain in {root} was flushed, and nothing may follow that"
             raise InputProblem(msg)
 
     def to_json(self) -> JsonObject:
