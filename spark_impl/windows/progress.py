@@ -108,7 +108,7 @@ def progress(room: AnyRoom, store: Address) -> BatchProgress:
         opened.view.count("rejected"),
         _name_holder(opened, moved, lowest),
         lately,
-        _warning(config, lately) if isinstance(config, SlackConfig) else None,
+        warning_of(config, lately) if isinstance(config, SlackConfig) else None,
         rows_of_batch(opened),
     )
 
@@ -164,7 +164,7 @@ def _first_answers(store: WindowStore, size_us: int) -> FirstAnswers:
     return FirstAnswers(judged.num_rows, missed, int(np.count_nonzero(below)))
 
 
-def _warning(config: SlackConfig, lately: FirstAnswers) -> str | None:
+def warning_of(config: SlackConfig, lately: FirstAnswers) -> str | None:
     """Return what is wrong if more windows had too few tuples than delta allows."""
     allowed = config.delta * lately.judged
     if allowed < 1 or lately.below <= allowed:

@@ -20,6 +20,7 @@ from spark_impl.slack import QueryProblem, SlackQuery, corrections, results
 from spark_impl.watermark import WatermarkQuery, late, progress
 from spark_impl.windows import answers as answers_module
 from spark_impl.windows import history as windows_history
+from spark_impl.windows.progress import warning_of
 
 FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
 FIRST = [(3, 1.0), (12, 2.0), (26, 4.0)]
@@ -241,6 +242,8 @@ def test_windows_that_lack_tuples_by_now_are_told_and_warned_of(
     assert found.warning is not None
     assert found.warning.startswith("2 of the last 3 judged windows had fewer tuples")
     assert "The controller counts 0: tuples come more than feedback_us = 0 after" in found.warning
+    fixed = replace(config, control="fixed")
+    assert warning_of(fixed, found.first_answers) == found.warning.split(" The controller")[0]
     rows = results(spark, tmp_path / "s").collect()
     known = {row.start_us: (row.coverage, row.required) for row in rows}
     assert known == {0: (0.5, 1.0), 10: (0.5, 1.0), 20: (1.0, 1.0)}
