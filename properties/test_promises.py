@@ -74,7 +74,8 @@ COVERED = replace(
 )
 """The claims of the third promise alone: others take long on long streams."""
 WORSE = ("key", "pkg", "tag-literal")
-"""Policies that break the promise on the very streams on which ``tag`` keeps it."""
+"""Policies that break the promise on the very streams on which ``tag`` keeps it: already in the
+clusters with most instances."""
 DELTA = 1e-9
 """Probability that a window of a correct router exceeds the claimed imbalance."""
 
@@ -161,7 +162,7 @@ def test_imbalance_does_not_grow_with_instances(
         reached.add({f"windows of {router.n} instances": len(excesses)})
         reached.add({"windows of several senders": len(excesses) * (senders > 1)})
         windows["tag"][router.n] += excesses
-        for policy in WORSE:
+        for policy in WORSE if router.n == max(families.SIZES) else ():
             other = workload.with_(config={**workload.config, "policy": policy})
             windows[policy][router.n] += router.excesses(routes_of(run_in_process(other)))
     reached.add(count_kills(observed.kills))

@@ -30,7 +30,7 @@ from straggler.strategies.timed_cases import SeededPlan
 from straggler.strategies.troubled import with_workers
 
 EFFORT = profiles.choose(1, nightly=4)
-"""Factor for the number of clusters of each room, which is 24 or more by day."""
+"""Factor for the number of clusters of each room, which is 12 or more by day."""
 
 
 # ----------------------------------------------------------------------------------- variations
@@ -70,7 +70,7 @@ EACH = queries.EACH // 8
 ROOMS: Mapping[str, tuple[int, Sequence[families.Packs]]] = {
     "slack": (4, (families.slack(families.TIMED), families.covered(0.9), families.covered())),
     "watermark": (12, (families.watermark(families.TIMED),)),
-    "join": (4, (families.CHAINS,)),
+    "join": (2, (families.CHAINS,)),
     "grouping": (3, (families.light(EACH), families.shared(EACH), families.drifting(EACH))),
     "script": (6, (families.scripts(tuning=BUSY),)),
 }

@@ -20,7 +20,7 @@ from model.vocabulary.trace import refuse_long_integers
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 from straggler.jobs.check import Check
-from straggler.jobs.plans import ORDER, STATE
+from straggler.jobs.plans import STATE
 from straggler.jobs.reference import judge_growth
 from straggler.jobs.report import table_of
 from straggler.jobs.rows import Frames, Row, answers_of, rows_of
@@ -50,23 +50,18 @@ class Failing(NamedTuple):
 
     claim: str
     stream: Stream
-    """The stream; in an old file, two orders of the same rows as its micro-batches."""
-    flush: tuple[Row, ...] = ()
-    """Rows that move the watermark on after the stream; an old file has none for two orders."""
+    flush: tuple[Row, ...]
+    """Rows that move the watermark on after the stream."""
 
 
 def replay(check: Check, failing: Failing) -> tuple[Outcome, list[str]]:
     """Ask again whether a job is wrong to stored rows; return what is to be shown as well."""
     far_us = check.shape.times.far_us
-    if failing.flush:
-        check.set_flush([r._replace(time_us=max(far_us, r.time_us)) for r in failing.flush])
+    check.set_flush([r._replace(time_us=max(far_us, r.time_us)) for r in failing.flush])
     check.choose_reference()
-    batches = failing.stream.batches
-    streams = [failing.stream] if failing.flush else [Stream((rows,)) for rows in batches]
-    tried = [check.reference.judge(each) for each in streams]
+    judged = check.reference.judge(failing.stream)
     if failing.claim == STATE:
-        tried = list(map(judge_growth, tried))
-    judged = next((each for each in tried if each.outcome is Outcome.BROKEN), tried[0])
+        judged = judge_growth(judged)
     if judged.outcome is not Outcome.BROKEN:
         return judged.outcome, [judged.reason] * bool(judged.reason)
     return Outcome.BROKEN, table_of(judged, check.shape, check.job.inputs)
@@ -123,7 +118,7 @@ def read_rows(frames: Frames, record: JsonObject) -> Failing:
         if fault.kind not in (RESTART, LOST_COMMIT, KILLED):
             msg = f"there is no fault {fault.kind!r}"
             raise ValueError(msg)
-    if not batches or not (flush or (record["claim"] == ORDER and len(batches) == 2)):
+    if not (batches and flush):
         msg = "there is no micro-batch" if not batches else "the flush has no rows"
         raise ValueError(msg)
     stream = Stream(tuple(batches), faults)

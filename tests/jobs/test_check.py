@@ -24,6 +24,7 @@ def test_a_windowed_sum_holds_every_claim(spark: SparkSession) -> None:
     assert report.guards["restarts with state"]
 
 
+@pytest.mark.long  # test_command.py has a job that is broken
 def test_a_watermark_that_is_too_short_loses_a_row_of_a_small_stream(spark: SparkSession) -> None:
     with pytest.raises(straggler.JobBroken, match=r"late rows are accounted for +broken") as found:
         straggler.check_job(impatient_minutes, spark, lateness="10 seconds", **ARGUMENTS)

@@ -18,7 +18,7 @@ from straggler.jobs.rows import Frames, Row, answers_of, recorded_rows
 from straggler.jobs.streams import BASE_US, LOST_COMMIT, Fault, Stream
 from straggler.judging.counterexamples import read_record
 from straggler.strategies.examples import collect
-from tests.jobs.written_jobs import earliest_watts, impatient_minutes, minutes, opening_watts
+from tests.jobs.written_jobs import impatient_minutes, minutes
 
 ASKED: dict[str, Any] = {
     "schema": "device string, at timestamp, watts double",
@@ -36,11 +36,8 @@ def frames_of(spark: SparkSession, schema: str | dict[str, str]) -> Frames:
     return Frames(spark, inputs_of(schema, "at"))
 
 
-@pytest.mark.parametrize("schema", [TYPES, {"one": TYPES, "two": "at timestamp_ntz, s string"}])
-def test_rows_of_every_type_are_read_again_as_they_were(
-    spark: SparkSession, schema: str | dict[str, str]
-) -> None:
-    frames = frames_of(spark, schema)
+def test_rows_of_every_type_are_read_again_as_they_were(spark: SparkSession) -> None:
+    frames = frames_of(spark, {"one": TYPES, "two": "at timestamp_ntz, s string"})
     rows = [
         Row(source, BASE_US + n, values)
         for source, of in enumerate(frames.inputs)
@@ -123,14 +120,6 @@ def test_a_stored_stream_shows_the_mistake_again_and_not_in_a_right_job(
     assert outcome is Outcome.BROKEN
     assert "missing: a, {start=2025-12-31 23:59:00" in "\n".join(lines)
     assert replay_job(minutes, spark, record, **ASKED) == (Outcome.HOLDS, [])
-
-
-def test_an_old_file_with_two_orders_of_the_same_rows_is_run_again(spark: SparkSession) -> None:
-    rows = [{"device": "a", "at": f"2026-01-01T00:00:0{n}00000Z", "watts": n} for n in (1.0, 2.0)]
-    orders = {"micro-batches": [rows, rows[::-1]], "faults": [], "flush": [[]]}
-    record = {"claim": "order does not matter", **orders}
-    assert replay_job(opening_watts, spark, record, **ASKED)[0] is Outcome.BROKEN
-    assert replay_job(earliest_watts, spark, record, **ASKED) == (Outcome.HOLDS, [])
 
 
 def test_rows_that_do_not_fit_are_refused(spark: SparkSession) -> None:

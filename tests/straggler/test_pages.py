@@ -162,9 +162,8 @@ def test_the_guide_has_every_line_of_its_tables(name: str) -> None:
     assert not absent, "\n".join(absent)
 
 
-@pytest.mark.parametrize(
-    "name", [PAGES[1], pytest.param(PAGES[0], marks=pytest.mark.long)], ids=["tutorial", "README"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", PAGES, ids=["README", "tutorial"])
 def test_commands_print_what_the_page_shows(
     name: str, tmp_path: Path, here: Callable[[str], str]
 ) -> None:
