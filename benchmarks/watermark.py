@@ -3,7 +3,8 @@
 All sum a value by key in windows of twenty seconds, a micro-batch a file, on the stream, with the
 session and in the rounds of :mod:`benchmarks.slack`. ``disorder`` is room ``watermark``, k = 50,
 four tasks, late tuples as a side output, no recognition of redeliveries; ``disorder, corrected``
-corrects for them. ``native`` is Spark's ``withWatermark`` and ``window``, append mode, Parquet
+corrects for them, and ``fixed`` always waits for the longest time: what it has ahead of ``disorder``
+is what the disorder costs. ``native`` is Spark's ``withWatermark`` and ``window``, append mode, Parquet
 sink, as Spark comes; ``native_same_settings`` as in :mod:`benchmarks.slack`. The longest wait of
 ours is the fixed one of theirs.
 """
@@ -49,11 +50,14 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
     corrected = replace(CONFIG, corrections=True)
     ours = partial(WatermarkQuery, spark, CONFIG, history, place / "store")
     ours_too = partial(WatermarkQuery, spark, corrected, history, place / "corrected")
+    fixed = replace(CONFIG, reading="fixed")
+    never_adapted = partial(WatermarkQuery, spark, fixed, history, place / "fixed")
     theirs = partial(native, spark, place, windows=CONFIG.windows, delay_us=M_US)
     rate = median_rates(
         {
             "disorder": lambda: ours().start(),
             "disorder, corrected": lambda: ours_too().start(),
+            "fixed": lambda: never_adapted().start(),
             "native": partial(theirs, "native"),
             "native_same_settings": partial(theirs, "native_same_settings"),
         },
@@ -67,5 +71,6 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
         "goal of the ratio": GOAL,
         "ratio at same settings": rate["disorder"] / rate["native_same_settings"],
         "ratio, corrected": rate["disorder, corrected"] / rate["native"],
+        "ratio, fixed / disorder": rate["fixed"] / rate["disorder"],
         "late pairs, share": late_pairs(ours().store, FILES),
     }

@@ -13,11 +13,11 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from sim.grouping.words import read_keys, read_words
 from sim.kernel.distributions import Exponential
 from sim.kernel.faults import Slow
 from sim.kernel.plan import Plan
 from sim.kernel.source import Source
+from sim.words import read_keys, read_words
 
 SECOND_US = 1_000_000
 DELAY = Exponential(2_000)

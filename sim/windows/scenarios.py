@@ -1,7 +1,10 @@
-"""Streams for windowed rooms: fitted scenarios, disorder processes, phases, and bursts."""
+"""Streams for windowed rooms: fitted scenarios, disorder processes, phases, words, and bursts."""
 
+import platform
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from model.vocabulary.settings import look_up
 from sim.kernel.disorder import Burst
@@ -11,6 +14,7 @@ from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.scenarios import PROCESSES
 from sim.scenarios import SCENARIOS as FITTED
+from sim.words import read_words
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -76,10 +80,24 @@ def always(disorder_us: int, tuples: int, rate_hz: int, keys: int) -> Plan:
     return Plan((source,), name=name)
 
 
+def words(seed: int, disorder_us: int = 8 * SECOND_US) -> Plan:
+    """Return :func:`phases` with the words of Python's standard library as keys, in their order.
+
+    It is the stream of a count of words: after the last word comes the first one again.
+    """
+    plan = phases(seed, disorder_us, WORDS, RATE_HZ)
+    keys = tuple([word for word, _ in islice(read_words(), WORDS)])
+    source = replace(plan.sources[0], keys=keys, in_turn=True)
+    name = f"words of Python {platform.python_version()}, disorder {disorder_us / SECOND_US:g} s"
+    return replace(plan, sources=(source,), name=f"{name}, simulated times")
+
+
 DISORDERS_S = (3, 5, 8, 10, 12)
 """Disorders (s) of the published experiments with a dynamic watermark."""
 TUPLES, RATE_HZ, KEYS = 30_000, 100, 640
 """Sizes of our stand-ins for their streams; with so many keys, each of 32 tasks has some."""
+WORDS = 100_000
+"""Number of words of a text."""
 
 
 def _phases(disorder_s: int, seed: int, rate_hz: int = RATE_HZ) -> Plan:
@@ -97,6 +115,7 @@ SCENARIOS: Mapping[str, Callable[[int], Plan]] = {
     **{f"phases-{each}s": partial(_phases, each) for each in DISORDERS_S},
     "phases-8s-1ms": partial(_phases, 8, rate_hz=1_000),
     **{f"always-{each}s": partial(_always, each) for each in DISORDERS_S},
+    "words": words,
     **PROCESSES,
 }
 """Functions from a seed to a plan."""

@@ -19,13 +19,13 @@ from sim.grouping.cluster import GroupingCluster
 from sim.grouping.record import Passage
 from sim.grouping.room import backlog_of
 from sim.grouping.settings import prepare
-from sim.grouping.words import read_words
 from sim.kernel.distributions import Exponential
 from sim.kernel.link import HERE, Place
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
+from sim.words import read_words
 
 
 def test_words_come_in_the_order_of_the_text_but_for_delays() -> None:

@@ -10,7 +10,7 @@ from itertools import islice
 
 import numpy as np
 
-from sim.grouping.words import read_words
+from sim.words import read_words
 from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.columns import Columns
