@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from model.checking.claims import Judgement, Verdict
+from model.checking.claims import Judgement
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import REASON_SHED, Decision, Forward, Match, Receive, Rejected
 from properties.on_spark import choose_faults
@@ -34,7 +34,7 @@ from sim.kernel.plan import Cluster, Plan
 from sim.kernel.plan import replay as replayed
 from spark_impl.join.system import run_chain
 from straggler.judging import counterexamples
-from straggler.judging.judge import compare_traces
+from straggler.judging.judge import broken_sentences, compare_traces
 from straggler.judging.systems import SPARK, troubled
 from straggler.judging.trial import Trial
 from straggler.judging.trouble import Trouble, TroubledLinks, read_reports
@@ -76,11 +76,12 @@ class ChainSeen:
         trial = Trial(ROOM, troubled(trouble), SPARK, ROOM.step_types, trouble=trouble)
         fail_with(sentences, trial.report(self.workload, counterexamples.FOLDER))
 
-    def difference(self) -> Verdict:
-        """Judge whether Spark's trace equals that of the simulation."""
-        return compare_traces(ROOM, self.workload, self.simulated, self.trace, ROOM.step_types)[0]
+    def compare_pairs_with_simulation(self) -> tuple[str, ...]:
+        """Return the pairs and rejected arrivals in which Spark's trace differs from SimPy's."""
+        found = compare_traces(ROOM, self.workload, self.simulated, self.trace, ROOM.step_types)
+        return broken_sentences([found[0]])
 
-    def judge(self) -> Judgement:
+    def judge_claims(self) -> Judgement:
         """Judge the claims on Spark's own trace, those about the protocol included."""
         return ROOM.check(self.workload, self.trace)
 

@@ -102,7 +102,7 @@ def simulate(pack: ClusterPack) -> Simulated:
 # ------------------------------------------------------------------------------------- assertions
 
 
-def assert_same(seen: ClusterRun) -> None:
+def assert_equals_simulation(seen: ClusterRun) -> None:
     """Assert that Spark's trace equals that of the simulation."""
     room, run = seen.room, seen.run
     verdict, _ = compare_traces(room, run.workload, run.trace, seen.trace, room.step_types)

@@ -7,7 +7,7 @@ workload. Then
 
 1. Spark's trace equals the simulation's,
 2. the promise holds on Spark's own trace, recomputed from the arrivals in plain Python that shares
-   nothing with model or Spark (``properties/oracles/promises.py``),
+   nothing with model or Spark (``properties/oracles``),
 3. the cases that matter occurred on Spark.
 
 A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it again.
@@ -34,13 +34,14 @@ from properties import accounts, dirty_rows, handing_in
 from properties.chain_runs import CARRIED, COLUMNED, count_chain, run_chain_pack
 from properties.oracles import exchange
 from properties.oracles.coverage import first_answers, list_low_coverage
-from properties.oracles.promises import tuples_of, unbalanced, wrong_joins, wrong_routes
+from properties.oracles.join import compare_pairs_with_nested_loop
+from properties.oracles.promises import tuples_of, unbalanced, wrong_routes
 from properties.oracles.router import Excess, Router
 from properties.packs import (
     ClusterRun,
     assert_claims_hold,
+    assert_equals_simulation,
     assert_promise_kept,
-    assert_same,
     list_wrong_answers,
     list_wrong_routes,
     plain_steps,
@@ -104,12 +105,17 @@ DELTA = 1e-9
 def test_every_pair_is_joined_exactly_once(
     spark: SparkSession, reached: Reached, chain: ChainPack
 ) -> None:
+    """Judge what Spark did: pairs by a nested loop and by SimPy, and the exchange by counting."""
     seen = run_chain_pack(spark, chain, kills=1)
     workload = seen.workload.to_json()
-    simulated, on_spark = plain_steps(seen.simulated), plain_steps(seen.trace)
-    judged = seen.judge()
-    broken = [*broken_sentences([seen.difference(), *judged.verdicts])]
-    broken += [*exchange.differences(on_spark, simulated), *wrong_joins(workload, on_spark)]
+    on_spark, simulated = plain_steps(seen.trace), plain_steps(seen.simulated)
+    judged = seen.judge_claims()
+    broken = [
+        *compare_pairs_with_nested_loop(workload, on_spark),
+        *seen.compare_pairs_with_simulation(),
+        *broken_sentences(judged.verdicts),
+        *exchange.compare_totals(on_spark, simulated),
+    ]
     for steps in (on_spark, simulated):
         broken += exchange.wrong_exchange(workload, steps)
     broken += exchange.wrong_sends(on_spark, seen.came, seen.troubles["again"])
@@ -145,7 +151,7 @@ def test_imbalance_does_not_grow_with_instances(
     for seen in observed.seen:
         workload, plan = seen.run.workload, seen.run.plan
         router, senders = Router(workload.to_json()), workload.config["senders"]
-        assert_same(seen)
+        assert_equals_simulation(seen)
         if broken := wrong_routes(router, plain_steps(seen.trace)):
             seen.fail(broken, list_wrong_routes)
         if senders == 1:
@@ -196,7 +202,7 @@ def test_first_answers_contain_the_requested_share(
     for pack, observed in zip(asked, run_packs(spark, *asked), strict=True):
         config, long = pack.configs[0], observed.seen[-1]
         for seen in observed.seen:
-            assert_same(seen)
+            assert_equals_simulation(seen)
             truth = truth_of(seen.run.workload)
             evidence = claims.Evidence(truth, observe_trace(truth, seen.trace))
             assert_claims_hold(seen, *COVERED.judge(evidence).verdicts)
@@ -230,7 +236,7 @@ def test_every_answer_ends_exact(
 ) -> None:
     for observed in run_packs(spark, slack, watermark, scripts, kills=1):
         for seen in observed.seen:
-            assert_same(seen)
+            assert_equals_simulation(seen)
             if seen.room.name == "script":
                 judged = seen.room.check(seen.run.workload, seen.trace).verdicts
                 assert_claims_hold(seen, *judged)

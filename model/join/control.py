@@ -124,7 +124,9 @@ def share_to_shed(
 # ------------------------------------------------------------------------------------ block size
 
 
-def block_size(utilisation: float, capacity: int, workers: int, tau1: float, largest: int) -> int:
+def choose_block_size(
+    utilisation: float, capacity: int, workers: int, tau1: float, largest: int
+) -> int:
     """Return zeta(tau): the largest block that keeps workers below tau1 while the mean is."""
     if workers == 1:
         return largest
@@ -160,6 +162,6 @@ def decide(rules: LoadRules, state: LoadState, measured: Measured) -> tuple[Load
     seen, wanted = watch(seen, at_us, m, tau, rules)
     workers, zeta = within(wanted, rules.least, rules.most), rules.block_size
     if rules.blocks == "adaptive":
-        zeta = block_size(tau * m / workers, rules.capacity, workers, rules.tau1, zeta)
+        zeta = choose_block_size(tau * m / workers, rules.capacity, workers, rules.tau1, zeta)
     after = LoadState(at_us, workers, share, smoothed, *seen)
     return after, Decision(measured.epoch + 1, workers, zeta, share)

@@ -1,4 +1,8 @@
-"""Durations as people write them: ``500ms``, ``6h``, and Spark's intervals such as ``6 hours``."""
+"""Durations as people write them: ``500ms``, ``6h``, and Spark's intervals such as ``6 hours``.
+
+Settings, options and conditions with a length of time are read here. Points in time are read by
+``iso_times`` in conditions of joins, by ``spark_impl/runtime/cell_times.py`` in files and streams.
+"""
 
 import re
 from collections.abc import Collection, Mapping

@@ -14,7 +14,8 @@ from typing import Annotated, ClassVar, NamedTuple
 from model.vocabulary.settings import JsonObject, Setting, Settings
 
 AGGREGATES = ("sum", "count", "avg", "min", "max", "median", "quantile")
-
+"""Aggregates of windows; docs/architecture.md, "Which file answers it?", lists the parts that need
+a rule for a new one."""
 REASON_NOT_FINITE = "value is not a finite number"
 
 

@@ -153,8 +153,8 @@ def _wrong_loads(workload: Mapping[str, Any], steps: Steps) -> Iterator[str]:
             yield f"a block of {each['stream']} met {each['copies']} copies, credit {credit}"
 
 
-def differences(one: Steps, other: Steps) -> Iterator[str]:
-    """Yield in what two runs of the same decisions differ by more than timing explains."""
+def compare_totals(one: Steps, other: Steps) -> Iterator[str]:
+    """Yield the totals in which two runs of the same decisions differ more than by timing."""
     if _admitted_by_epoch(one) != _admitted_by_epoch(other):
         yield "some epochs of the two runs admit different numbers of tuples"
     for name in ("blocks", "acks", "tuples"):

@@ -1,8 +1,9 @@
-"""Recompute a join with decisions from plain data: an oracle that imports nothing of ours.
+"""Nested loop over a join with decisions: the oracle of "every pair is joined exactly once".
 
 Rules of this file:
 
-* The oracle reads a workload as plain JSON, and follows docs/join.md, sections 1, 2 and 14.
+* The oracle imports nothing of ours but oracles. It reads a workload as plain JSON, and follows
+  docs/join.md, sections 1, 2 and 14.
 """
 
 from collections import Counter
@@ -21,12 +22,40 @@ Row = Sequence[Any]
 """An arrival: seq, identity, key, event time, value, arrival time, stream, values of columns."""
 
 
+def compare_pairs_with_nested_loop(
+    workload: Mapping[str, Any], steps: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[str]:
+    """Return the pairs and rejected arrivals that a trace has more or less often than are due.
+
+    ``steps`` are those of the trace, by their kind. Without a flush a pair may be missing.
+    """
+    expected = NestedLoop(workload)
+    matches = Counter((each["query"], each["r_id"], each["s_id"]) for each in steps["match"])
+    rejected = Counter(
+        (each["stream"], each["seq"], each["source_id"], each["reason"])
+        for each in steps["rejected"]
+    )
+    due = expected.pairs if workload["flush"] else expected.pairs & matches
+    return [
+        *compare_counts("pair", due, matches),
+        *compare_counts("rejection", Counter(expected.rejected), rejected),
+    ]
+
+
+def compare_counts(what: str, expected: Counter[Any], found: Counter[Any]) -> list[str]:
+    """Return a sentence for each thing that is there more or less often than it is due."""
+    return [
+        f"{what} {each} is there {found[each]} times, due {expected[each]} times"
+        for each in sorted((expected - found) | (found - expected), key=repr)
+    ]
+
+
 def split_mix(number: int) -> float:
     """Return output ``number`` of SplitMix64 from state 0, as a number in [0, 1)."""
     return (mix((number + 1) * GOLDEN & MASK) >> 11) / 2**53
 
 
-class Recomputation:
+class NestedLoop:
     """The admitted tuples of a workload, the rejected arrivals, and the pairs."""
 
     def __init__(self, workload: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""Promises about pairs, routes and windows, judged from plain data alone.
+"""Promises about routes and windows, judged from plain data alone.
 
-The fifth promise, about rows, has an oracle of its own: ``accounts``. Rules of this file:
+The oracle of pairs is ``join``, that of rows ``accounts``. Rules of this file:
 
 * An oracle imports nothing of ours but oracles.
 * A workload is what its JSON holds, and a step of a trace is a dictionary of its fields.
@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from properties.oracles.hashing import signed_hash
-from properties.oracles.join import Recomputation, batches_of
+from properties.oracles.join import batches_of, compare_counts
 from properties.oracles.router import Excess, Router
 from properties.oracles.windows import AGGREGATES
 
@@ -28,21 +28,6 @@ Steps = Mapping[str, Sequence[Mapping[str, Any]]]
 """Steps of a trace by their kind, such as ``match``, each with its fields."""
 Window = tuple[int, int, str]
 """Task, start (us) and key."""
-
-
-def wrong_joins(workload: Workload, steps: Steps) -> list[str]:
-    """Compare pairs and rejected arrivals with a nested loop."""
-    expected = Recomputation(workload)
-    matches = Counter((each["query"], each["r_id"], each["s_id"]) for each in steps["match"])
-    rejected = Counter(
-        (each["stream"], each["seq"], each["source_id"], each["reason"])
-        for each in steps["rejected"]
-    )
-    due = expected.pairs if workload["flush"] else expected.pairs & matches
-    return [
-        *_differences("pair", due, matches),
-        *_differences("rejection", Counter(expected.rejected), rejected),
-    ]
 
 
 def wrong_routes(expected: Router, steps: Steps) -> list[str]:
@@ -56,9 +41,9 @@ def wrong_routes(expected: Router, steps: Steps) -> list[str]:
         (each["window"], each["key"], each["n"], each["total"]) for each in steps["answer"]
     )
     return [
-        *_differences("route", Counter(expected.routes), routes),
-        *_differences("heavy key", Counter(expected.heavy), heavy),
-        *_differences("answer", Counter(expected.answers()), answers),
+        *compare_counts("route", Counter(expected.routes), routes),
+        *compare_counts("heavy key", Counter(expected.heavy), heavy),
+        *compare_counts("answer", Counter(expected.answers()), answers),
     ]
 
 
@@ -201,7 +186,7 @@ def wrong_windows(workload: Workload, steps: Steps) -> list[str]:
         finals = Counter(
             (_window_of(each), each["value"], each["n"], each["exact"]) for each in steps["final"]
         )
-        found += _differences("final answer", expected, finals)
+        found += compare_counts("final answer", expected, finals)
     return found
 
 
@@ -257,10 +242,3 @@ def aggregate_of(workload: Workload, values: Mapping[int, float]) -> float:
     if aggregate == "quantile":
         return found[ceil(Fraction(str(config.get("q", 0.5))) * len(found)) - 1]
     return AGGREGATES[aggregate](found)
-
-
-def _differences(what: str, expected: Counter[Any], found: Counter[Any]) -> list[str]:
-    return [
-        f"{what} {each} is there {found[each]} times, due {expected[each]} times"
-        for each in sorted((expected - found) | (found - expected), key=repr)
-    ]

@@ -48,7 +48,7 @@ def latency_us(plan: Plan, n: int) -> tuple[int, ...]:
 
 def time_us(plan: Plan, instance: int, service_us: float) -> int:
     """Return ``t_i`` of an instance: the larger one of transfer time and service time."""
-    transfer_us = 8 * plan.cluster.tuple_bytes / tier(plan, instance).bandwidth_mbps
+    transfer_us = tier(plan, instance).transfer_us(8 * plan.cluster.tuple_bytes)
     return min(TIME_US_MAX, max(1, round(max(transfer_us, service_us))))
 
 
@@ -97,7 +97,7 @@ def measure_tiers(
     An instance that nothing has reached keeps its known tier.
     """
     bits = 8 * plan.cluster.tuple_bytes
-    free_us = [each.latency_us + bits / each.bandwidth_mbps for each in plan.tiers]
+    free_us = [each.travel_us(bits) for each in plan.tiers]
     limits = [near_us * far_us for near_us, far_us in pairwise(free_us)]
     return tuple(
         [

@@ -127,7 +127,7 @@ class _Jobs:
             if self._tier is not None and m > 1:
                 # A reduce task's worker already has its share of the tuples.
                 bits = self._tuple_bits * int(tuples[job].max()) * (m - 1) / m
-                yield env.timeout(self._tier.latency_us + bits / self._tier.bandwidth_mbps)
+                yield env.timeout(self._tier.travel_us(bits))
             work_us = self._tuple_us * tuples[job] + costs.comparison_us * comparisons[job]
             yield self._stage(tuples[job], work_us + costs.result_us * found[job])
             over_us.append(float(env.now))

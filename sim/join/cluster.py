@@ -277,7 +277,7 @@ class ChainCluster:
         tier = self.plan.way(cluster.worker(0).place, cluster.worker(1).place)
         if tier is None:
             return 0.0
-        return tier.latency_us + 8 * service.tuples * cluster.tuple_bytes / tier.bandwidth_mbps
+        return tier.travel_us(8 * service.tuples * cluster.tuple_bytes)
 
     def _note_resizing(self, before: int, after: int, began_us: float) -> None:
         self.resizings.append(Resizing(self._env.now, before, after, began_us))

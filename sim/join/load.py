@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from model.join.control import (
     Watch,
-    block_size,
+    choose_block_size,
     decide,
     decision_at,
     share_to_shed,
@@ -139,7 +139,9 @@ class LoadControl:
         followed = mean if control.shed_by == "mean" else fullest
         self._smoothed += control.smoothing * (followed - self._smoothed)
         if control.blocks == "adaptive":
-            self._block_size = block_size(mean, control.capacity, m, limits.tau1, self._largest)
+            self._block_size = choose_block_size(
+                mean, control.capacity, m, limits.tau1, self._largest
+            )
             self._machine.set_block_size(self._block_size)
         if control.shed != "no":
             self._set_share()

@@ -9,6 +9,8 @@ Rules of this file:
   latency. Messages never overtake each other: a message that is sent again after a loss holds up
   those behind it, as in a TCP connection. Only a replayed copy arrives out of order.
 * Each message costs one callback on one Timeout, which is ten times faster than a process.
+* A bandwidth is used here alone: by a link, and by the methods of a tier for costs without a link
+  (times of instances in room ``grouping``, resizing and micro-batches in room ``join``).
 """
 
 from collections import deque
@@ -44,6 +46,14 @@ class Tier(NamedTuple):
 
     latency_us: float
     bandwidth_mbps: float
+
+    def transfer_us(self, bits: float) -> float:
+        """Return how long it takes to put ``bits`` bits on the line."""
+        return bits / self.bandwidth_mbps
+
+    def travel_us(self, bits: float) -> float:
+        """Return the time from the first bit on the line until the last one has arrived."""
+        return self.latency_us + self.transfer_us(bits)
 
 
 class Tiers(NamedTuple):

@@ -1,6 +1,7 @@
 """Admission of one stream at its source worker (docs/join.md, section 2).
 
-Runs of arrivals are handled together; the result is that of one arrival at a time.
+A late arrival is rejected, and in no pair. Runs of arrivals are handled together; the result is
+that of one arrival at a time.
 """
 
 from collections import Counter

@@ -4,6 +4,7 @@ Source: docs/join.md, sections 14 and 2.
 
 Rules of this file:
 
+* ``Chain._conclude`` in ``chain.py`` calls :func:`decide` after each epoch.
 * Every function is pure: it sees no time of day, no store and no cluster.
 * The configuration of an epoch carries the decision in force and no other: see :func:`config_of`.
 * Only a stream's source worker knows its present progress; a clock has that of the last epoch.
@@ -69,7 +70,8 @@ def share_to_shed(rules: LoadRules, smoothed: float, is_shedding: bool) -> float
 def choose_block_size(rules: LoadRules, tau: float, workers: int) -> int:
     """Return the block size (zeta in the docs) at mean utilisation ``tau`` of a chain.
 
-    A chain without ``load`` keeps the ``block_size`` of its user. ``Worker.forward`` cuts blocks of
+    :func:`decide` calls it for a chain with ``load``; another one keeps the ``block_size`` that the
+    user gave to ``ChainJoin``, which is the largest one here. ``Worker.forward`` cuts blocks of
     this size; only the last one of a call is smaller.
     """
     if rules.blocks == "fixed" or workers == 1:

@@ -1,4 +1,4 @@
-"""A worker at work: arrivals and messages in, pairs out, until its part of the epoch is over."""
+"""Loop of a worker in its task, not of Spark's driver: arrivals and messages in, pairs out."""
 
 import time
 from collections.abc import Callable, Mapping

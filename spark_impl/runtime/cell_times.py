@@ -1,4 +1,9 @@
-"""Reads times of a user's table (:mod:`spark_impl.runtime.cells`)."""
+"""Reads times in files and streams of users, whether cells are text, numbers or timestamps.
+
+``straggler/inputs/tables.py`` and ``typed_columns.py`` beside it call it for files, ``columns`` for
+streams. Durations are read by ``model/vocabulary/durations.py``, times in conditions of joins by
+``iso_times`` beside it.
+"""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

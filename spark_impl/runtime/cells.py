@@ -1,7 +1,8 @@
-"""Reads cells of a user's table as times, numbers, keys and identities, for both doors.
+"""Reads cells of a user's table as numbers, keys and identities, for both doors.
 
-A landing reads the rows of a stream with it, the command line the rows of a file. What a cell means
-depends on the cell alone, never on other rows, the session or the time zone of the machine.
+A landing reads the rows of a stream with it, the command line the rows of a file; ``cell_times``
+reads times. What a cell means depends on the cell alone, never on other rows, the session or the
+time zone of the machine.
 
 Rules of this file:
 

@@ -160,7 +160,7 @@ def start_batches(
             raise QueryProblem(msg) from error
 
     require_identity(checkpoint)
-    tidy(checkpoint)
+    remove_unwritten_plan(checkpoint)
     trigger: Any = {"availableNow": True} if interval is None else {"processingTime": interval}
     writer = (
         rows.writeStream.outputMode("append")
@@ -228,7 +228,7 @@ def require_identity(checkpoint: Location) -> None:
         raise InputProblem(msg)
 
 
-def tidy(checkpoint: Location) -> None:
+def remove_unwritten_plan(checkpoint: Location) -> None:
     """Remove the scratch files of a first plan that Spark could not write.
 
     Spark would take such files for those of another query, and would not start this one again.

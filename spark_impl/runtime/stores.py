@@ -208,7 +208,7 @@ class Draft:
 
     If the micro-batch is in the table already, because a crash came between this commit and
     Spark's own, nothing that is added counts. If the driver dies before this commit, no version
-    names the files, the micro-batch runs again, and ``TableWriter.tidy`` removes them later.
+    names the files, the micro-batch, or epoch, runs again, and ``TableWriter.tidy`` removes them.
     """
 
     store: TableStore

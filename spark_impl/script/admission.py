@@ -1,4 +1,4 @@
-"""Admission of the arrivals of a sensor (docs/script.md, section 4)."""
+"""Admission of the arrivals of a sensor: a late one is rejected (docs/script.md, section 4)."""
 
 from typing import NamedTuple
 

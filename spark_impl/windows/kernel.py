@@ -9,7 +9,8 @@ Rules of this file:
 * A window closes at the first step of the watermark *path* that reaches its end. A path is the
   watermark after each arrival of a stretch; it never decreases.
 * A tuple joins those of its windows that are open when it arrives, and is late for the others: it
-  is recorded as late, and ``correction`` or a side output takes it from there.
+  is recorded in the table ``late``, from which ``correction`` takes it; without corrections it is
+  a side output.
 * Windows without tuples have no record here.
 """
 

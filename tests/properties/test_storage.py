@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_impl.grouping.store import SENDER, GroupingStore
-from spark_impl.runtime.queries import last_logged, require_checkpoint, tidy
+from spark_impl.runtime.queries import last_logged, remove_unwritten_plan, require_checkpoint
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import Draft, claim
 from spark_impl.runtime.tables import TableWriter
@@ -35,7 +35,7 @@ def test_a_checkpoint_that_was_lost_or_rolled_back_is_noticed(
             require_checkpoint(checkpoint, store, last)
     else:
         require_checkpoint(checkpoint, store, last)
-    tidy(checkpoint)
+    remove_unwritten_plan(checkpoint)
     left = {path.name for path in (folder / "offsets").iterdir()} - {*map(str, logged)}
     assert left == (others if logged else others - {".9.a1.tmp"})
 

@@ -1,11 +1,13 @@
 """A name without a rule is refused by model, Spark and oracle: none computes something else.
 
 No configuration has such a name. The tests stand for an aggregate, a control or a policy that is
-added to the words, and forgotten in a part.
+added to the words, and forgotten in a part. A new name in ``AGGREGATES`` fails in each part of
+:data:`OF_AGGREGATES` that lacks its rule.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,9 @@ import pytest
 from model.grouping import rules as routers
 from model.script.meaning import Values
 from model.slack import rules as laws
-from model.slack.requirement import requirement_of
+from model.slack.requirement import WindowFacts, requirement_of
 from model.vocabulary import GroupingConfig, SlackConfig
+from model.vocabulary.windows import AGGREGATES
 from model.windows.aggregates import aggregate_of
 from properties.oracles import promises
 from spark_impl.grouping import keys, router
@@ -24,31 +27,44 @@ from spark_impl.slack import control_laws, requirement
 from spark_impl.windows import panes
 
 NEW = "newest"
-ONE = np.array([1])
+ZERO, ONE = np.array([0]), np.array([1])
 ONE_VALUE = np.array([1.0])
 
 
-def with_new(config: Any, setting: str) -> Any:
-    """Return a configuration whose setting has a name that no part has a rule for."""
+def with_name(config: Any, setting: str, name: str = NEW) -> Any:
+    """Return a configuration whose setting has a name, by default one that no part has a rule for.
+
+    Nothing is checked.
+    """
     changed = replace(config)
-    object.__setattr__(changed, setting, NEW)
+    object.__setattr__(changed, setting, name)
     return changed
 
 
-AGGREGATE = with_new(SlackConfig(1, 1), "aggregate")
-OF_ORACLE = {"config": {"aggregate": NEW}}
-CONTROL = with_new(SlackConfig(1, 1), "control")
-POLICY = with_new(GroupingConfig(2), "policy")
+def answer_on_spark(query: Any) -> object:
+    """Return the answer to a query of windows of a microsecond, of which one has a tuple."""
+    return panes.answers(query, panes.fill(query, ZERO, ZERO, ONE_VALUE, ZERO, 1), 1, 1)
+
+
+AGGREGATE = with_name(SlackConfig(1, 1), "aggregate")
+CONTROL = with_name(SlackConfig(1, 1), "control")
+POLICY = with_name(GroupingConfig(2), "policy")
 TABLE = routers.first_table(GroupingConfig(2), routers.RULES)
 SENDER = routers.initial_state(POLICY)
-NUMBERS = arithmetic.fold(ONE_VALUE, np.array([0]), squares=True)
+NUMBERS = arithmetic.fold(ONE_VALUE, ZERO, squares=True)
 
+OF_AGGREGATES: Mapping[str, Callable[[Any], object]] = {
+    "answers of the model": lambda query: aggregate_of(query)([1.0]),
+    "answers of Spark": answer_on_spark,
+    "coverage in the model": lambda query: requirement_of(query)(WindowFacts(1)),
+    "coverage in Spark": lambda query: requirement.required_tuples(query, ONE, ONE_VALUE),
+    "answers of the oracle": lambda query: promises.aggregate_of(
+        {"config": {"aggregate": query.aggregate}}, {1: 1.0}
+    ),
+}
+"""Parts that compute something by the aggregate of a query."""
 PARTS: Mapping[str, Callable[[], object]] = {
-    "answers of the model": lambda: aggregate_of(AGGREGATE),
-    "answers of Spark": lambda: panes._combine(AGGREGATE, ONE * 0, ONE_VALUE, 1),
-    "coverage in the model": lambda: requirement_of(AGGREGATE),
-    "coverage in Spark": lambda: requirement.required_tuples(AGGREGATE, ONE, ONE_VALUE),
-    "answers of the oracle": lambda: promises.aggregate_of(OF_ORACLE, {1: 1.0}),
+    **{name: partial(part, AGGREGATE) for name, part in OF_AGGREGATES.items()},
     "scripts of the model": lambda: Values([1.0]).aggregate(NEW, 0, 1),
     "scripts of Spark": lambda: arithmetic.aggregate(NEW, NUMBERS),
     "slack in the model": lambda: laws.slack_us(CONTROL, 1.0, 1),
@@ -63,3 +79,9 @@ PARTS: Mapping[str, Callable[[], object]] = {
 def test_a_name_without_a_rule_is_refused(part: str) -> None:
     with pytest.raises((ValueError, KeyError), match=f"'{NEW}'"):
         PARTS[part]()
+
+
+@pytest.mark.parametrize("part", OF_AGGREGATES)
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_every_aggregate_has_a_rule(aggregate: str, part: str) -> None:
+    OF_AGGREGATES[part](with_name(SlackConfig(1, 1), "aggregate", aggregate))

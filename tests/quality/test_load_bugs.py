@@ -100,7 +100,7 @@ def run(seconds: int = 900) -> list[Moment]:
     workers, wanted, asked, seen, share, moments = 4, 4, 0, Watch(), 0.0, []
     for second in range(seconds):
         mean = min(1.0, load_at(second) / workers)
-        block = control.block_size(mean, RULE.capacity, workers, LIMITS.tau1, LARGEST)
+        block = control.choose_block_size(mean, RULE.capacity, workers, LIMITS.tau1, LARGEST)
         fullest = mean + block / RULE.capacity * (workers - 1) / 2
         shed = round(share * ARRIVALS)
         share = control.share_to_shed(
@@ -125,7 +125,7 @@ def test_the_right_controller_keeps_every_promise() -> None:
 
 
 BUGS: Mapping[str, Planted] = {
-    NO_FALSE_SHEDDING: Planted(control.block_size, lambda right, *given: 2 * right(*given)),
+    NO_FALSE_SHEDDING: Planted(control.choose_block_size, lambda right, *given: 2 * right(*given)),
     SHED_AS_ASKED: Planted(control.share_to_shed, lambda right, *given: right(*given) / 2),
     CALM: Planted(control.share_to_shed, lambda right, _did, *given: right(False, *given)),
     SCALED: Planted(control.workers_for, lambda right, *given: right(*given) + 1),

@@ -26,7 +26,8 @@ from model.vocabulary import (
     hashing,
 )
 from properties.oracles.coverage import first_answers, list_low_coverage
-from properties.oracles.promises import unbalanced, wrong_joins
+from properties.oracles.join import compare_pairs_with_nested_loop
+from properties.oracles.promises import unbalanced
 from properties.oracles.router import Excess, Router
 from properties.packs import (
     list_wrong,
@@ -55,7 +56,7 @@ CASES = 60
 LISTED: Mapping[str, Callable[[Workload, Trace], list[str]]] = {
     "slack": list_wrong_answers,
     "watermark": list_wrong_answers,
-    "join": lambda workload, trace: list_wrong(wrong_joins, workload, trace),
+    "join": lambda workload, trace: list_wrong(compare_pairs_with_nested_loop, workload, trace),
     "grouping": list_wrong_routes,
 }
 """Oracle of the promise of a room."""

@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import inf, sqrt
 from typing import Any, NamedTuple
 
-from properties.oracles.join import Recomputation
+from properties.oracles.join import NestedLoop
 from properties.oracles.promises import tuples_of
 from properties.oracles.windows import AGGREGATES
 
@@ -165,7 +165,7 @@ class JoinOracle(Oracle):
             for each in arrivals
             if (each.place, each.seq) not in shed
         ]
-        admitted = Recomputation({"config": JOIN, "arrivals": rows, "cuts": []})
+        admitted = NestedLoop({"config": JOIN, "arrivals": rows, "cuts": []})
         times_us = {
             (stream, each["source_id"]): each["event_time"]
             for stream, tuples in admitted.tuples.items()

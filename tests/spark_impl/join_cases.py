@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import STREAMS, And, Band, Equi, Predicate
-from properties.oracles.join import Recomputation
+from properties.oracles.join import NestedLoop
 from spark_impl.join import ChainJoin, ChainStream
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.histories import append
@@ -58,10 +58,10 @@ def case_with(workers: int, batches: int = 2) -> Workload:
     return Workload("join", tuple(events), config.to_json(), cuts)
 
 
-def recomputed(workload: Workload) -> Recomputation:
+def recomputed(workload: Workload) -> NestedLoop:
     """Recompute a chain with all of its settings."""
     config = JoinConfig.from_json(workload.config).to_json()
-    return Recomputation(workload.with_(config=config).to_json())
+    return NestedLoop(workload.with_(config=config).to_json())
 
 
 def nested_loop(workload: Workload) -> Counter[Pair]:
