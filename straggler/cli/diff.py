@@ -294,7 +294,10 @@ def _judge_one(
 def _print(args: Arguments, found: Comparisons) -> None:
     out = render.console(args.json)
     judgements = found.judgements
-    render.print_lines(out, [_summary(args, found), *filter(None, [found.note]), ""])
+    name = "the Spark pipeline" if args.system == SPARK else args.system
+    verdict, *more = render.summarise(judgements, name)
+    note = [found.note] if found.note else []
+    render.print_lines(out, [f"{verdict} Seed {args.seed}.", *note, *more, ""])
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
     lines += _skipped(found)
@@ -302,11 +305,6 @@ def _print(args: Arguments, found: Comparisons) -> None:
     for report in found.reports:
         lines += ["", *report]
     render.print_lines(out, lines)
-
-
-def _summary(args: Arguments, found: Comparisons) -> str:
-    name = "the Spark pipeline" if args.system == SPARK else args.system
-    return f"{render.summarise(found.judgements, name)} Seed {args.seed}."
 
 
 def _skipped(found: Comparisons) -> list[str]:

@@ -247,40 +247,45 @@ def describe_skipped(omitted: SkippedInput) -> str:
     return f"skipped {omitted.input}: {omitted.reason}."
 
 
-def summarise(judgements: Sequence[Judgement], system: str) -> str:
-    """Summarise all cases in one sentence."""
+def summarise(judgements: Sequence[Judgement], system: str) -> list[str]:
+    """Return the verdict on all cases as a short sentence, and more lines unless one is broken.
+
+    Each of these says what was compared in a room, or why a case is undetermined.
+    """
     outcomes = [judgement.outcome for judgement in judgements]
     broken = outcomes.count(Outcome.BROKEN)
     unsaid = outcomes.count(Outcome.UNDETERMINED)
     cases = counted(len(judgements), "comparison")
     ours = sum(judgement.is_ours for judgement in judgements)
     if broken and broken == ours:
-        return (
-            f"{broken} of {cases} broken: the simulation differs from the model, which is our"
-            f" mistake and says nothing against {system}."
-        )
+        sentence = "the simulation differs from the model, which is our mistake and says nothing"
+        return [f"{broken} of {cases} broken: {sentence} against {system}."]
     if broken:
         more = f", and in {ours} the simulation differs from the model, our mistake" if ours else ""
-        return f"{broken - ours} of {cases} broken: {system} does not do what was promised{more}."
+        return [f"{broken - ours} of {cases} broken: {system} does not do what was promised{more}."]
     if unsaid:
-        return f"{unsaid} of {cases} undetermined: {reasons(judgements)}."
-    asked = {judgement.room.name: judgement.room for judgement in judgements}
-    agreed = [
-        room.summarise_agreement([each.figures for each in judgements if each.room is room])
-        for room in asked.values()
+        return [f"{unsaid} of {cases} undetermined.", *_reasons(judgements)]
+    compared: dict[str, list[Judgement]] = {}
+    for judgement in judgements:
+        compared.setdefault(judgement.room.name, []).append(judgement)
+    return [
+        f"{cases}, none broken: {system} agrees with the reference.",
+        *(
+            f"{name}: {of_room[0].room.summarise_agreement([each.figures for each in of_room])}."
+            for name, of_room in compared.items()
+        ),
     ]
-    return f"{cases}, none broken: {system} agrees with the reference in {'; in '.join(agreed)}."
 
 
-def reasons(judgements: Sequence[Judgement]) -> str:
-    """Return why comparisons are undetermined."""
-    sentences = (
-        verdict.sentence
+def _reasons(judgements: Sequence[Judgement]) -> list[str]:
+    """Return a line for each reason why comparisons are undetermined."""
+    lines = (
+        f"{judgement.room.name}: {verdict.sentence}."
         for judgement in judgements
         for verdict in (judgement.agreement, judgement.guard)
         if verdict.outcome is Outcome.UNDETERMINED
     )
-    return "; ".join(dict.fromkeys(sentences))
+    return list(dict.fromkeys(lines))
 
 
 def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:
