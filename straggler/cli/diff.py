@@ -282,10 +282,19 @@ def _judge_one(
             level=scope.level,
         )
         report = trial.report(case.workload, args.counterexamples)
+        report[-1:-1] = _describe_numbers(args, case)
         has_files = args.input or getattr(args, "r", None)
         is_iso = args.time_unit == ISO or not has_files
         found.reports.append(render.with_times(report) if is_iso else report)
     return judgement
+
+
+def _describe_numbers(args: Arguments, case: Case) -> list[str]:
+    """Return a sentence on the numbers of tuples, if these are where their rows are in files."""
+    if args.id is not None or getattr(args, "s_id", None) is not None:
+        return []
+    places = [f"its {file.unit} in {file.file}" for file in case.set_aside]
+    return [f"The number of a tuple is {' or '.join(places)}."] if places else []
 
 
 # ---------------------------------------------------------------------------------------- output

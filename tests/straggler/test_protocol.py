@@ -59,7 +59,7 @@ def test_right_answers_hold_and_wrong_ones_are_broken(straggler: Straggler, work
     put(work, [*kept, json.dumps({"end": len(kept) - 1})])
     lost = straggler("judge", "work.jsonl", "trace.jsonl")
     assert lost.code == 1
-    assert "no pair lost: r #0" in lost.out
+    assert "no pair lost: r #2" in lost.out
 
 
 def test_a_dash_is_standard_output_or_standard_input(
