@@ -15,7 +15,7 @@ from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
-from straggler.inputs.columns import ISO
+from straggler.inputs.columns import DEFAULT_COLUMNS, ISO
 from straggler.judging import counterexamples
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
@@ -283,9 +283,9 @@ def _judge_one(
         )
         report = trial.report(case.workload, args.counterexamples)
         report[-1:-1] = _describe_numbers(args, case)
-        has_files = args.input or getattr(args, "r", None)
-        is_iso = args.time_unit == ISO or not has_files
-        found.reports.append(render.with_times(report) if is_iso else report)
+        has_files = case.set_aside and (args.input or getattr(args, "r", None))
+        unit = (args.time_unit or DEFAULT_COLUMNS.time_unit) if has_files else ISO
+        found.reports.append(render.with_times(report, unit))
     return judgement
 
 
