@@ -106,9 +106,13 @@ $(CLASSES): $(READY) | java
 	@echo "storing the classes of Spark, once, so that it starts quickly (1 min) ..."
 	@$(BIN)/python -m spark_impl.class_archive || echo "Spark will start without them" >&2
 
+# Pip is quiet but for what goes wrong; a line now and then says that it is at work.
 $(READY): pyproject.toml constraints.txt
 	@.ci/preflight python $(PYTHON)
 	@echo "setting up .venv (1 to 4 min) ..."
 	@$(PYTHON) -m venv --clear .venv
-	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	@(s=0; while sleep 15 >/dev/null 2>&1 && kill -0 $$$$ 2>/dev/null; do \
+			s=$$((s + 15)); echo "installing packages, $$s s so far ..."; done) & \
+		$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]' -c constraints.txt; \
+		code=$$?; kill $$!; wait $$! 2>/dev/null; exit $$code
 	@touch $@

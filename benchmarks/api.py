@@ -18,9 +18,8 @@ PAGE = """\
 
 *Written by `make docs` from docstrings; a test checks that it is current and runs the examples.*
 
-After reading this page you can call each public function, with every argument, its default and its
-unit. Arguments behind `*` are given by name. In the examples, `spark` is a session and `folder` the
-path of an empty folder.
+These are the public functions, with every argument, its default and its unit. Arguments behind `*`
+are given by name. In the examples, `spark` is a session and `folder` the path of an empty folder.
 """
 PARTS = {
     "Windows": "spark_impl.over: over Stream.window Windows.sum Windows.avg Windows.min"

@@ -28,10 +28,10 @@ SPEED = """\
 
 *Written by `make docs` from `benchmarks/results`; a test checks that it is current.*
 
-After reading this page you know what each part of Straggler costs, and against what it was
-measured. Seconds depend on the machine; ratios were measured side by side in one run, as medians of
-several. `make bench NAME=slack` measures one section again; the docstring of its module in
-`benchmarks` says how.
+This page says what each part of Straggler costs, and against what it was measured. Seconds depend
+on the machine; ratios were measured side by side in one run, as medians of several.
+`make bench NAME=slack` measures one section again; the docstring of its module in `benchmarks` says
+how.
 """
 
 KERNEL = """\

@@ -15,7 +15,7 @@ from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
-from straggler.inputs.columns import ISO
+from straggler.inputs.columns import DEFAULT_COLUMNS, ISO
 from straggler.judging import counterexamples
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
@@ -282,10 +282,19 @@ def _judge_one(
             level=scope.level,
         )
         report = trial.report(case.workload, args.counterexamples)
-        has_files = args.input or getattr(args, "r", None)
-        is_iso = args.time_unit == ISO or not has_files
-        found.reports.append(render.with_times(report) if is_iso else report)
+        report[-1:-1] = _describe_numbers(args, case)
+        has_files = case.set_aside and (args.input or getattr(args, "r", None))
+        unit = (args.time_unit or DEFAULT_COLUMNS.time_unit) if has_files else ISO
+        found.reports.append(render.with_times(report, unit))
     return judgement
+
+
+def _describe_numbers(args: Arguments, case: Case) -> list[str]:
+    """Return a sentence on the numbers of tuples, if these are where their rows are in files."""
+    if args.id is not None or getattr(args, "s_id", None) is not None:
+        return []
+    places = [f"its {file.unit} in {file.file}" for file in case.set_aside]
+    return [f"The number of a tuple is {' or '.join(places)}."] if places else []
 
 
 # ---------------------------------------------------------------------------------------- output
@@ -294,7 +303,10 @@ def _judge_one(
 def _print(args: Arguments, found: Comparisons) -> None:
     out = render.console(args.json)
     judgements = found.judgements
-    render.print_lines(out, [_summary(args, found), *filter(None, [found.note]), ""])
+    name = "the Spark pipeline" if args.system == SPARK else args.system
+    verdict, *more = render.summarise(judgements, name)
+    note = [found.note] if found.note else []
+    render.print_lines(out, [f"{verdict} Seed {args.seed}.", *note, *more, ""])
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
     lines += _skipped(found)
@@ -302,11 +314,6 @@ def _print(args: Arguments, found: Comparisons) -> None:
     for report in found.reports:
         lines += ["", *report]
     render.print_lines(out, lines)
-
-
-def _summary(args: Arguments, found: Comparisons) -> str:
-    name = "the Spark pipeline" if args.system == SPARK else args.system
-    return f"{render.summarise(found.judgements, name)} Seed {args.seed}."
 
 
 def _skipped(found: Comparisons) -> list[str]:

@@ -140,7 +140,7 @@ def run(args: Arguments) -> int:
         for scope, (number, workload), trace in zip(scopes, numbered, traces, strict=True)
     ]
     out = render.console(args.json)
-    render.print_lines(out, [render.summarise(judgements, traces[0].producer), ""])
+    render.print_lines(out, [*render.summarise(judgements, traces[0].producer), ""])
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
     for each in judgements:

@@ -5,6 +5,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from threading import Event, Thread
 
@@ -26,6 +27,7 @@ from rich.text import Text
 from model.checking.claims import NOT_ANSWERED, Outcome
 from model.vocabulary.texts import escaped, escaped_lines
 from straggler.errors import counted
+from straggler.inputs.columns import ISO
 from straggler.judging.judge import Judgement
 from straggler.judging.levels import ANSWERS
 from straggler.options import STDIO
@@ -38,9 +40,20 @@ UNLIMITED = 10_000
 _TIME = re.compile(
     r"'(?:[^'\\]|\\.)*'"
     r"|(?:\b(?P<name>[a-z_]+)_us |(?<=\bat )|(?<=event time )|(?<=\[)|(?<=\[\d{16}, ))"
-    r"(?P<us>1\d{15})(?: us)?(?!\d|\.\d|\w)"
+    r"(?P<us>1\d{15}|1(?:,\d{3}){5})(?: us)?(?!\d|\.\d|\w)"
 )
 """A quoted text, or a time from 2001 to 2033 (us since 1970) where a sentence has one."""
+_AMOUNT = re.compile(
+    r"'(?:[^'\\]|\\.)*'"
+    r"|\b[a-z_]+_us -?\d+(?![\d.])"
+    r"|(?<=\bat )-?\d+(?=, key | with )"
+    r"|\[-?\d+, -?\d+\)"
+    r"|(?<![\w.,])-?\d+(?:,\d{3})* us\b"
+)
+"""A quoted text, or times or durations (us) where a sentence has them."""
+_NUMBER = re.compile(r"-?\d+(?:,\d{3})*")
+_OF_US = {"ms": Decimal("1e-3"), "s": Decimal("1e-6"), "ns": Decimal(1_000)}
+"""A microsecond in a unit of times."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEEDS_STEPS = "all steps (--level steps), because answers do not decide"
 TELL_S, LONGEST_S = 5.0, 60.0
@@ -81,15 +94,33 @@ def print_lines(out: Console, lines: Iterable[str]) -> None:
         out.print(escaped(line), markup=False, emoji=False, soft_wrap=True)
 
 
-def with_times(lines: Iterable[str]) -> list[str]:
-    """Return lines with times in ISO 8601 in place of microseconds since 1970."""
-    return [_TIME.sub(_in_iso, line) for line in lines]
+def with_times(lines: Iterable[str], unit: str = ISO) -> list[str]:
+    """Return lines with times in a unit of files in place of microseconds.
+
+    In ISO 8601, durations and what is no time of our days stay in microseconds.
+    """
+    if unit == ISO:
+        return [_TIME.sub(_in_iso, line) for line in lines]
+    if unit not in _OF_US:
+        return list(lines)
+
+    def convert(found: re.Match[str]) -> str:
+        if found[0].startswith("'"):
+            return found[0]
+        words = found[0].removesuffix(" us").replace("_us ", " ")
+        return _NUMBER.sub(lambda number: _in_unit(number[0], unit), words)
+
+    return [_AMOUNT.sub(convert, line) for line in lines]
+
+
+def _in_unit(us: str, unit: str) -> str:
+    return f"{(int(us.replace(',', '')) * _OF_US[unit]).normalize():f} {unit}"
 
 
 def _in_iso(found: re.Match[str]) -> str:
     if found["us"] is None:
         return found[0]
-    moment = EPOCH + timedelta(microseconds=int(found["us"]))
+    moment = EPOCH + timedelta(microseconds=int(found["us"].replace(",", "")))
     written = moment.isoformat().replace("+00:00", "Z")
     return f"{found['name']} {written}" if found["name"] else written
 
@@ -247,40 +278,45 @@ def describe_skipped(omitted: SkippedInput) -> str:
     return f"skipped {omitted.input}: {omitted.reason}."
 
 
-def summarise(judgements: Sequence[Judgement], system: str) -> str:
-    """Summarise all cases in one sentence."""
+def summarise(judgements: Sequence[Judgement], system: str) -> list[str]:
+    """Return the verdict on all cases as a short sentence, and more lines unless one is broken.
+
+    Each of these says what was compared in a room, or why a case is undetermined.
+    """
     outcomes = [judgement.outcome for judgement in judgements]
     broken = outcomes.count(Outcome.BROKEN)
     unsaid = outcomes.count(Outcome.UNDETERMINED)
     cases = counted(len(judgements), "comparison")
     ours = sum(judgement.is_ours for judgement in judgements)
     if broken and broken == ours:
-        return (
-            f"{broken} of {cases} broken: the simulation differs from the model, which is our"
-            f" mistake and says nothing against {system}."
-        )
+        sentence = "the simulation differs from the model, which is our mistake and says nothing"
+        return [f"{broken} of {cases} broken: {sentence} against {system}."]
     if broken:
         more = f", and in {ours} the simulation differs from the model, our mistake" if ours else ""
-        return f"{broken - ours} of {cases} broken: {system} does not do what was promised{more}."
+        return [f"{broken - ours} of {cases} broken: {system} does not do what was promised{more}."]
     if unsaid:
-        return f"{unsaid} of {cases} undetermined: {reasons(judgements)}."
-    asked = {judgement.room.name: judgement.room for judgement in judgements}
-    agreed = [
-        room.summarise_agreement([each.figures for each in judgements if each.room is room])
-        for room in asked.values()
+        return [f"{unsaid} of {cases} undetermined.", *_reasons(judgements)]
+    compared: dict[str, list[Judgement]] = {}
+    for judgement in judgements:
+        compared.setdefault(judgement.room.name, []).append(judgement)
+    return [
+        f"{cases}, none broken: {system} agrees with the reference.",
+        *(
+            f"{name}: {of_room[0].room.summarise_agreement([each.figures for each in of_room])}."
+            for name, of_room in compared.items()
+        ),
     ]
-    return f"{cases}, none broken: {system} agrees with the reference in {'; in '.join(agreed)}."
 
 
-def reasons(judgements: Sequence[Judgement]) -> str:
-    """Return why comparisons are undetermined."""
-    sentences = (
-        verdict.sentence
+def _reasons(judgements: Sequence[Judgement]) -> list[str]:
+    """Return a line for each reason why comparisons are undetermined."""
+    lines = (
+        f"{judgement.room.name}: {verdict.sentence}."
         for judgement in judgements
         for verdict in (judgement.agreement, judgement.guard)
         if verdict.outcome is Outcome.UNDETERMINED
     )
-    return "; ".join(dict.fromkeys(sentences))
+    return list(dict.fromkeys(lines))
 
 
 def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:

@@ -24,8 +24,8 @@ FAILED = "failed"
 HEAD = """\
 # Engines of others, judged
 
-After reading this page you know which promises some engines keep on streams with late data,
-redeliveries, equal times and times on the boundary of a window, and which they do not give.
+This page says which promises some engines keep on streams with late data, redeliveries, equal times
+and times on the boundary of a window, and which they do not give.
 
 `straggler conformance` writes this page. Each engine runs in an environment of its own, behind an
 [adapter](../engines) that speaks the [protocol](protocol.md). It gets streams from the generators

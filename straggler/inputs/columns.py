@@ -30,7 +30,7 @@ class Columns:
     arrival: str | None = None
     """Default ``arrival_time``; without it rows arrive in file order, as early as possible."""
     id: str | None = None
-    """Default: the place of the row in the file."""
+    """Default: the number of the row, which in a CSV file is that of its line."""
     time_unit: str = "us"
     separator: str = ","
     encoding: str = "utf-8"

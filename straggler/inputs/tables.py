@@ -215,8 +215,7 @@ class _Reader:
     def identities(self) -> tuple[Ints, NDArray[np.object_]]:
         """Return the identity of every row, and its text as the file has it."""
         if self.id is None:
-            rows = np.arange(self.rows, dtype=np.int64)
-            return rows, rows.astype(object)
+            return self.frame.numbers, self.frame.numbers.astype(object)
         column = self._column(self.id, cells.IDENTITIES)
         found = cells.read_identities(column)
         self._drop_refused(self.id, column, found)

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from model.vocabulary import System
@@ -149,7 +150,10 @@ def load_function(reference: str, wanted: str, kind: str) -> Callable[..., Any]:
     try:
         module = import_module(module_name)
     except Exception as error:  # a module may raise anything while it is imported
-        raise UsageError(f"module {module_name!r} cannot be imported: {error}") from error
+        is_absent = isinstance(error, ModuleNotFoundError) and error.name == module_name
+        here = [each.name for each in iter_modules([os.getcwd()])] if is_absent else []
+        hint = nearest(module_name, here)
+        raise UsageError(f"module {module_name!r} cannot be imported: {error}{hint}") from error
     found: Callable[..., Any] | None = getattr(module, function_name, None)
     if found is None:
         names = [name for name in dir(module) if not name.startswith("_")]

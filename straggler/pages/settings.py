@@ -11,10 +11,10 @@ HEADER = """\
 
 *Written by `make docs`; a test checks that it is current.*
 
-After reading this page you can set up any timed run. Each setting is given by `--set name=value`
-to `straggler sim`, and by the same name in an experiment file ([sweeps.md](sweeps.md)). A name that
-ends in `_us` takes microseconds, or a number with a unit: `--set window_us=16s`. Several values are
-separated by commas. In parentheses: the meaning of `auto`, `none` or `never`.
+These settings set up timed runs. Each is given by `--set name=value` to `straggler sim`, and by the
+same name in an experiment file ([sweeps.md](sweeps.md)). A name that ends in `_us` takes
+microseconds, or a number with a unit: `--set window_us=16s`. Several values are separated by
+commas. In parentheses: the meaning of `auto`, `none` or `never`.
 """
 
 

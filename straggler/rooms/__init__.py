@@ -244,7 +244,7 @@ class Room:
     shown: tuple[Figure, ...]
     """Figures that are columns of the table."""
     summarise_agreement: Callable[[Sequence[Figures]], str]
-    """Return the end of the sentence that states in what all cases agree with the reference."""
+    """Return what was compared in all cases, and agrees with the reference."""
     guard: Callable[[Case, Figures], Verdict]
     """Judge whether the interesting case occurred."""
     explorer: Explorer

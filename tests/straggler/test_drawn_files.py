@@ -142,6 +142,7 @@ def test_every_row_is_used_or_set_aside(folder: Path, file: MessyFile, reached: 
             read_file(folder, file, is_strict=True)
     recording = read_file(folder, file, is_strict=not (file.flaws or lacking))
     used = sorted(recording.events, key=lambda event: event.source_id)
+    assert [each.source_id for each in used] == [row.line for row in file.rows]
     found = [(each.event_time_us // SECOND_US, each.key) for each in used]
     assert found == [(row.at_s, row.shop) for row in file.rows]
     for event, row in zip(used, file.rows, strict=True):

@@ -229,7 +229,8 @@ def test_a_counterexample_says_columns_and_conditions_as_text(
     assert done.code == 1, done.err
     assert "queries=[x within 2]" in done.out
     assert "r_columns=[x number], s_columns=[x number]:" in done.out
-    assert "0. tuple R0, key '', event time 0 us, value 1.0, x 1.0 (batch 0)" in done.out
+    assert "\nThe number of a tuple is its line in r.csv or its line in s.csv.\n" in done.out
+    assert "0. tuple R2, key '', event time 0 us, value 1.0, x 1.0 (batch 0)" in done.out
     (stored,) = (tmp_path / "counterexamples").iterdir()
     again = straggler("replay", str(stored), "--trust")
     assert (again.code, "It still fails." in again.out) == (1, True)

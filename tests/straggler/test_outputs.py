@@ -111,6 +111,23 @@ def test_times_are_told_from_values_and_identities() -> None:
     first, second = "2026-03-01T09:00:15Z", "2026-03-01T09:00:15.500000Z"
     assert render.with_times([line.format(t, t, t + 500_000)]) == [line.format(t, first, second)]
     assert render.with_times([f"final start_us {t}, n {t}"]) == [f"final start {first}, n {t}"]
+    assert render.with_times([f"There is no x = 1 at {t:,} us."]) == [
+        f"There is no x = 1 at {first}."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "unit", "written"),
+    [
+        ("final start_us 10000000, n 2", "s", "final start 10 s, n 2"),
+        ("r #3 (at 500, key 'at 5 us', value 5)", "ms", "r #3 (at 0.5 ms, key 'at 5 us', value 5)"),
+        ("[-5000000, 0) waits 1,500,000 us", "s", "[-5 s, 0 s) waits 1.5 s"),
+        ("event time 3 us (batch 3)", "ns", "event time 3000 ns (batch 3)"),
+        ("event time 3 us, size_us=3", "us", "event time 3 us, size_us=3"),
+    ],
+)
+def test_times_have_the_unit_of_the_input(line: str, unit: str, written: str) -> None:
+    assert render.with_times([line], unit) == [written]
 
 
 STRANGE = st.text(

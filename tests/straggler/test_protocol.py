@@ -52,14 +52,14 @@ def test_right_answers_hold_and_wrong_ones_are_broken(straggler: Straggler, work
     put(work, lines)
     done = straggler("judge", "work.jsonl", "trace.jsonl", "--json", "verdict.json")
     assert (done.code, done.err) == (0, ""), done.out
-    assert "agrees with the reference in 4 matches" in done.out
+    assert "agrees with the reference.\njoin: 4 matches" in done.out
     (row,) = json.loads(work.with_name("verdict.json").read_text(encoding="utf-8"))
     assert (row["level"], row["reference"], row["verdict"]) == ("answers", "model", "holds")
     kept = [line for line in lines if '"match"' not in line][:-1]
     put(work, [*kept, json.dumps({"end": len(kept) - 1})])
     lost = straggler("judge", "work.jsonl", "trace.jsonl")
     assert lost.code == 1
-    assert "no pair lost: r #0" in lost.out
+    assert "no pair lost: r #2" in lost.out
 
 
 def test_a_dash_is_standard_output_or_standard_input(

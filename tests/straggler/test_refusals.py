@@ -56,6 +56,7 @@ FILES: dict[str, str | bytes] = {
     "bad.csv": "sensor,per_hour\nS1,0\n",
     "two.csv": "sensor,per_hour\nS,1\nS,2\n",
     **dict.fromkeys(("small.toml", "copied.toml"), SMALL),
+    "my_jobs.py": "",
     "notes.zip": "mine",
     "list.json": "[1]",
     "half.json": "{",

@@ -46,9 +46,9 @@ def table(folder: Path, columns: Columns = DEFAULT_COLUMNS, **arrays: Any) -> Re
 def test_rows_without_arrival_arrive_in_file_order_as_early_as_possible(tmp_path: Path) -> None:
     events = csv(tmp_path, "event_time,value,key\n5,1,a\n3,2.5,b\n9,3,a\n").events
     assert [tuple(event)[:6] for event in events] == [
-        (0, 0, "a", 5, 1.0, 5),
-        (1, 1, "b", 3, 2.5, 5),
-        (2, 2, "a", 9, 3.0, 9),
+        (0, 2, "a", 5, 1.0, 5),
+        (1, 3, "b", 3, 2.5, 5),
+        (2, 4, "a", 9, 3.0, 9),
     ]
 
 
@@ -56,7 +56,7 @@ def test_rows_with_arrival_are_sorted_by_it_and_ties_stay(tmp_path: Path) -> Non
     events = csv(tmp_path, "event_time,value,arrival_time\n5,1,30\n3,2,10\n9,3,30\n").events
     assert [event.event_time_us for event in events] == [3, 5, 9]
     assert [event.arrival_us for event in events] == [10, 30, 30]
-    assert [event.source_id for event in events] == [1, 0, 2]
+    assert [event.source_id for event in events] == [3, 2, 4]  # their lines
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ SHOWN = (
 def summarise_agreement(cases: Sequence[Figures]) -> str:
     """Return how many matches and rejections agreed, over all cases."""
     matches, rejected = (sum(each[name] or 0 for each in cases) for name in ("matches", "rejected"))
-    return f"{matches:,} matches, each found once, and in {rejected:,} rejected arrivals"
+    return f"{matches:,} matches, each found once, and {rejected:,} rejected arrivals"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
