@@ -3,10 +3,10 @@
 All sum a value by key in windows of twenty seconds, a micro-batch a file, on the stream, with the
 session and in the rounds of :mod:`benchmarks.slack`. ``disorder`` is room ``watermark``, k = 50,
 four tasks, late tuples as a side output, no recognition of redeliveries; ``disorder, corrected``
-corrects for them, and ``fixed`` always waits for the longest time: what it has ahead of ``disorder``
-is what the disorder costs. ``native`` is Spark's ``withWatermark`` and ``window``, append mode, Parquet
-sink, as Spark comes; ``native_same_settings`` as in :mod:`benchmarks.slack`. The longest wait of
-ours is the fixed one of theirs.
+corrects for them, and ``fixed`` always waits for the longest time: what it has ahead of
+``disorder`` is what following the disorder costs. ``native`` is Spark's ``withWatermark`` and
+``window``, append mode, Parquet sink, as Spark comes; ``native_same_settings`` as in
+:mod:`benchmarks.slack`. The longest wait of ours is the fixed one of theirs.
 """
 
 from dataclasses import replace
