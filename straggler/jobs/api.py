@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
@@ -18,6 +18,7 @@ from straggler.jobs.plans import EXACT
 from straggler.jobs.report import JobReport, table_of
 from straggler.jobs.rows import Input
 from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
+from straggler.jobs.schemas import spark_schema
 from straggler.jobs.threads import HangsError, map_in_order
 from straggler.jobs.verdicts import verdicts_of
 from straggler.judging.systems import open_session
@@ -294,7 +295,7 @@ def inputs_of(
     inputs: list[Input] = []
     known: list[str] = []
     for name, given in schemas.items():
-        found = _schema(name, given)
+        found = spark_schema(name, given)
         at = event_time if isinstance(event_time, str) else event_time.get(name, "")
         if at not in found.names:
             have = ", ".join(found.names)
@@ -318,15 +319,3 @@ def inputs_of(
         except ValueError as error:
             raise UsageError(str(error)) from error
     return tuple(inputs)
-
-
-def _schema(name: str, given: "str | StructType") -> "StructType":
-    from pyspark.sql import types as sql
-
-    if isinstance(given, sql.StructType):
-        return given
-    try:
-        found = cast("StructType", sql.StructType.fromDDL(given))
-    except Exception as error:
-        raise UsageError(f"the schema of {name} is no DDL: {given!r}") from error
-    return found
