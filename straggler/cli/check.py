@@ -1,7 +1,7 @@
 """``straggler check``: have a Structured Streaming job judged."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +152,7 @@ def refuse_misfits(args: Arguments, ddls: Mapping[str, str], times: Mapping[str,
     from straggler.jobs.api import inputs_of
     from straggler.jobs.schemas import flat_schema
 
-    file = None if args.input is None else file_schema(args.input)
+    file = None if args.input is None else file_schema(args.input, times.values())
     known: dict[str, StructType] = {}
     for name, ddl in ddls.items():
         found = flat_schema(name or "input", ddl) if ddl else file
@@ -167,10 +167,11 @@ def refuse_misfits(args: Arguments, ddls: Mapping[str, str], times: Mapping[str,
     inputs_of(known, at, keys=args.keys, redelivered=args.redelivered)
 
 
-def file_schema(path: Path) -> "StructType | None":
+def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
     """Return the schema of a Parquet file; None if only Spark can say it, as of a folder.
 
-    Raise :class:`UsageError` for a file that Spark does not read.
+    ``times`` are the columns of event times. Raise :class:`UsageError` for a file that Spark does
+    not read.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -185,7 +186,13 @@ def file_schema(path: Path) -> "StructType | None":
         with parquet.ParquetFile(path) as file:
             columns, schema = file.schema, file.schema_arrow
     except pa.ArrowInvalid as error:
-        raise UsageError(f"--input {str(path)!r} is no Parquet file that can be read") from error
+        hint, made = "", path.with_suffix(".parquet")
+        if made != path:
+            read = f"pandas.read_csv({str(path)!r}, parse_dates={[*dict.fromkeys(times)]})"
+            write = f"to_parquet({str(made)!r}, coerce_timestamps='us')"
+            hint = f'; python -c "import pandas; {read}.{write}" makes one of a CSV file'
+        said = f"--input {str(path)!r} is no Parquet file that can be read{hint}"
+        raise UsageError(said) from error
     except (OSError, pa.ArrowException):
         return None
     for column in map(columns.column, range(len(columns))):

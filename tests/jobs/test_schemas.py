@@ -1,6 +1,9 @@
 """Schemas of inputs that are known before Spark starts: plain DDL, and Parquet files."""
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,14 +62,28 @@ def test_the_schema_of_a_parquet_file_is_known(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     known = sql.StructType().add("at", "timestamp_ntz").add("n", "integer")
     parquet.write_table(TIMES, path)
-    assert file_schema(path) == known
+    assert file_schema(path, ["at"]) == known
     parquet.write_table(TIMES, path, use_deprecated_int96_timestamps=True)
-    assert file_schema(path) == known
+    assert file_schema(path, ["at"]) == known
     nanos = TIMES.set_column(0, "at", TIMES["at"].cast(pa.timestamp("ns")))
     parquet.write_table(nanos, path)
     with pytest.raises(UsageError, match="has nanoseconds in 'at', which Spark does not read"):
-        file_schema(path)
-    assert file_schema(tmp_path) is None
+        file_schema(path, ["at"])
+    assert file_schema(tmp_path, ["at"]) is None
     with pytest.raises(UsageError, match="does not exist"):
-        file_schema(tmp_path / "other.parquet")
-    assert file_schema(tmp_path / "*.parquet") is None
+        file_schema(tmp_path / "other.parquet", ["at"])
+    assert file_schema(tmp_path / "*.parquet", ["at"]) is None
+
+
+def test_the_line_that_converts_a_csv_file_does(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "device,at,watts\na,2026-03-01T08:00:01.5,2\nb,2026-03-01T08:00:02.25,\n", "utf-8"
+    )
+    with pytest.raises(UsageError, match="is no Parquet file") as refused:
+        file_schema(path, ["at"])
+    line = str(refused.value).partition("; ")[2].removesuffix(" makes one of a CSV file")
+    _, *words = shlex.split(line)
+    subprocess.run([sys.executable, *words], check=True)
+    expected = sql.StructType().add("device", "string").add("at", "timestamp_ntz")
+    assert file_schema(tmp_path / "rows.parquet", ["at"]) == expected.add("watts", "double")
