@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
@@ -59,16 +59,11 @@ def check_job(
     __tracebackhide__ = True  # pytest shows the line of the caller
     report = judge_job(job, spark, **asked)
     if report.outcome is not Outcome.HOLDS:
-        _raise(report)
+        kind = JobBroken if report.outcome is Outcome.BROKEN else JobUndetermined
+        error = kind(f"\n{report}")
+        error.report = report
+        raise error
     return report
-
-
-def _raise(report: JobReport) -> NoReturn:
-    __tracebackhide__ = True
-    kind = JobBroken if report.outcome is Outcome.BROKEN else JobUndetermined
-    error = kind(f"\n{report}")
-    error.report = report
-    raise error
 
 
 def judge_job(
@@ -313,9 +308,6 @@ def inputs_of(
         for each in names:
             if each not in known:
                 raise UsageError(f"{what} names {each!r}, which is no column of the schema")
-    for each_input in inputs:
-        try:
-            each_input.values()
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+    for of in inputs:
+        of.values()  # which refuses a type without values
     return tuple(inputs)
