@@ -1,9 +1,9 @@
 """``straggler check``: have a Structured Streaming job judged."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from straggler.errors import UsageError
 from straggler.jobs import MODES
 from straggler.judging.counterexamples import FOLDER
 from straggler.options import PATH, VERBOSE, Arguments, Option
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 EXAMPLES = """\
 examples:
@@ -72,7 +75,7 @@ def run(args: Arguments) -> int:
     """Judge a job and return the exit code of its outcome."""
     refuse_unwritable("--json", args.json)
     refuse_unmakable("--counterexamples", args.counterexamples)
-    schema, event_time = inputs_of(args)
+    schema, event_time = asked_inputs(args)
     from straggler.jobs.api import judge_job, lateness_of
     from straggler.jobs.counterexamples import store
     from straggler.judging.systems import load_function, open_session
@@ -112,15 +115,16 @@ def run(args: Arguments) -> int:
 
 
 def read_rows(spark: Any, path: Path) -> Any:
-    """Return the rows of a Parquet file; raise :class:`UsageError` if it cannot be read."""
+    """Return the rows of a Parquet file; raise :class:`UsageError` if Spark cannot read it."""
     try:
         return spark.read.parquet(str(path))
     except Exception as error:
-        raise UsageError(f"--input {str(path)!r} is no Parquet file that can be read") from error
+        first = str(error).partition("\n")[0]
+        raise UsageError(f"--input {str(path)!r} cannot be read: {first}") from error
 
 
-def inputs_of(args: Arguments) -> tuple[str | dict[str, str], str | dict[str, str]]:
-    """Return the schemas and the columns of event times; refuse what is wrong without Spark, too.
+def asked_inputs(args: Arguments) -> tuple[str | dict[str, str], str | dict[str, str]]:
+    """Return the schemas and the columns of event times; raise :class:`UsageError` for wrong ones.
 
     Spark takes seconds to start, and says the rest.
     """
@@ -128,7 +132,6 @@ def inputs_of(args: Arguments) -> tuple[str | dict[str, str], str | dict[str, st
         raise UsageError("--event-time is missing; it names the column of event times")
     if not args.schema and args.input is None:
         raise UsageError("--schema is missing; it lists the columns of the input")
-    columns = None if args.input is None else columns_of(args.input)
     schema = by_name("--schema", args.schema, "schemas are NAME=DDL") if args.schema else ""
     event_time = by_name("--event-time", args.event_time, "event times are NAME=COLUMN")
     ddls = schema if isinstance(schema, dict) else {"": schema}
@@ -136,28 +139,71 @@ def inputs_of(args: Arguments) -> tuple[str | dict[str, str], str | dict[str, st
     for name in times:
         if name not in ddls:
             raise UsageError(f"--event-time {name!r} is the name of no --schema")
-    for name, ddl in ddls.items():
+    for name in ddls:
         if name not in times:
             raise UsageError(f"--event-time is missing for {name!r}; write {name}=COLUMN")
-        _refuse_absent("--event-time", [times[name]], [ddl], columns)
-    for option, named in (("--key", args.keys), ("--redelivered", args.redelivered)):
-        _refuse_absent(option, named, ddls.values(), columns)
+    refuse_misfits(args, ddls, times)
     return schema, event_time
 
 
-def columns_of(path: Path) -> list[str] | None:
-    """Return the columns of a Parquet file; None if only Spark can say them, as of a folder."""
-    # Imported here because it takes a while that a check of drawn rows does not need.
+def refuse_misfits(args: Arguments, ddls: Mapping[str, str], times: Mapping[str, str]) -> None:
+    """Refuse columns and types that do not fit, unless only Spark can read one of the schemas."""
+    # Imported here because it takes a while that a wrong option does not need.
+    from straggler.jobs.api import inputs_of
+    from straggler.jobs.schemas import flat_schema
+
+    file = None if args.input is None else file_schema(args.input, times.values())
+    known: dict[str, StructType] = {}
+    for name, ddl in ddls.items():
+        found = flat_schema(name or "input", ddl) if ddl else file
+        if found is None:
+            return
+        known[name or "input"] = found
+    has = [] if file is None else [each.lower() for each in file.names]
+    for column in [each for found in known.values() for each in found.names] if has else []:
+        if column.lower() not in has:
+            raise UsageError(f"--schema names {column!r}, which is no column of --input")
+    at = {name or "input": column for name, column in times.items()}
+    inputs_of(known, at, keys=args.keys, redelivered=args.redelivered)
+
+
+def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
+    """Return the schema of a Parquet file; None if only Spark can say it, as of a folder.
+
+    ``times`` are the columns of event times. Raise :class:`UsageError` for a file that Spark does
+    not read.
+    """
     import pyarrow as pa
-    import pyarrow.parquet as pq
+    from pyarrow import parquet
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     if not path.is_file():
-        return None
+        if path.exists() or re.search(r"[*?\[{:]", str(path)):  # a pattern or an address
+            return None
+        raise UsageError(f"--input {str(path)!r} does not exist")
     try:
-        return list(pq.read_schema(path).names)
+        with parquet.ParquetFile(path) as file:
+            columns, schema = file.schema, file.schema_arrow
     except pa.ArrowInvalid as error:
-        raise UsageError(f"--input {str(path)!r} is no Parquet file that can be read") from error
+        hint, made = "", path.with_suffix(".parquet")
+        if made != path:
+            read = f"pandas.read_csv({str(path)!r}, parse_dates={[*dict.fromkeys(times)]})"
+            write = f"to_parquet({str(made)!r}, coerce_timestamps='us')"
+            hint = f'; python -c "import pandas; {read}.{write}" makes one of a CSV file'
+        said = f"--input {str(path)!r} is no Parquet file that can be read{hint}"
+        raise UsageError(said) from error
     except (OSError, pa.ArrowException):
+        return None
+    for column in map(columns.column, range(len(columns))):
+        if re.match("Timestamp.*nanoseconds", str(column.logical_type)):
+            raise UsageError(
+                f"--input {str(path)!r} has nanoseconds in {column.path!r}, which Spark does not"
+                " read; pandas writes microseconds with coerce_timestamps='us'"
+            )
+    try:
+        return from_arrow_schema(schema)
+    except PySparkTypeError:
         return None
 
 
@@ -173,18 +219,3 @@ def by_name(option: str, given: tuple[str, ...], several: str) -> str | dict[str
             raise UsageError(f"{option} {name!r} is given twice")
         found[name] = value
     return found
-
-
-def _refuse_absent(
-    option: str, named: Iterable[str], ddls: Iterable[str], columns: list[str] | None
-) -> None:
-    """Refuse a column that no schema has: no word of its DDL, which only Spark can read."""
-    for column in named:
-        word = re.compile(rf"(?<!\w){re.escape(column)}(?!\w)")
-        written = [ddl for ddl in ddls if ddl]
-        if written and "`" not in column and not any(word.search(ddl) for ddl in written):
-            raise UsageError(
-                f"{option} {column!r} is no column of {' or '.join(map(repr, written))}"
-            )
-        if not written and columns is not None and column not in columns:
-            raise UsageError(f"{option} {column!r} is no column of --input: {', '.join(columns)}")

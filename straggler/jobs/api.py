@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
@@ -18,6 +18,7 @@ from straggler.jobs.plans import EXACT
 from straggler.jobs.report import JobReport, table_of
 from straggler.jobs.rows import Input
 from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
+from straggler.jobs.schemas import spark_schema
 from straggler.jobs.threads import HangsError, map_in_order
 from straggler.jobs.verdicts import verdicts_of
 from straggler.judging.systems import open_session
@@ -58,16 +59,11 @@ def check_job(
     __tracebackhide__ = True  # pytest shows the line of the caller
     report = judge_job(job, spark, **asked)
     if report.outcome is not Outcome.HOLDS:
-        _raise(report)
+        kind = JobBroken if report.outcome is Outcome.BROKEN else JobUndetermined
+        error = kind(f"\n{report}")
+        error.report = report
+        raise error
     return report
-
-
-def _raise(report: JobReport) -> NoReturn:
-    __tracebackhide__ = True
-    kind = JobBroken if report.outcome is Outcome.BROKEN else JobUndetermined
-    error = kind(f"\n{report}")
-    error.report = report
-    raise error
 
 
 def judge_job(
@@ -294,7 +290,7 @@ def inputs_of(
     inputs: list[Input] = []
     known: list[str] = []
     for name, given in schemas.items():
-        found = _schema(name, given)
+        found = spark_schema(name, given)
         at = event_time if isinstance(event_time, str) else event_time.get(name, "")
         if at not in found.names:
             have = ", ".join(found.names)
@@ -312,21 +308,6 @@ def inputs_of(
         for each in names:
             if each not in known:
                 raise UsageError(f"{what} names {each!r}, which is no column of the schema")
-    for each_input in inputs:
-        try:
-            each_input.values()
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+    for of in inputs:
+        of.values()  # which refuses a type without values
     return tuple(inputs)
-
-
-def _schema(name: str, given: "str | StructType") -> "StructType":
-    from pyspark.sql import types as sql
-
-    if isinstance(given, sql.StructType):
-        return given
-    try:
-        found = cast("StructType", sql.StructType.fromDDL(given))
-    except Exception as error:
-        raise UsageError(f"the schema of {name} is no DDL: {given!r}") from error
-    return found

@@ -214,15 +214,7 @@ def begin(
     """Read the plan of a job; raise :class:`JobProblem` if it fails."""
     frame = Runner(spark, job).streaming()
     shape = shape_of(frame, job.inputs, job.mode, lateness_us=lateness_us, upsert=upsert or ())
-    inputs = tuple(
-        each
-        if each.identity
-        else replace(
-            each,
-            identity=tuple([name for name in shape.duplicates if name in each.schema.names]),
-        )
-        for each in job.inputs
-    )
+    inputs, told = assume_identity(job.inputs, shape.duplicates)
     job = replace(job, inputs=inputs)
     recorded, left_out = recorded_rows(spark, inputs, rows)
     if recorded:
@@ -235,8 +227,25 @@ def begin(
     values = Values(inputs, drawn)
     flush, is_batch = flush_of(values, shape), not shape.needs_rocks
     reference = Reference(Runner(spark, job), shape, flush, is_batch=is_batch)
-    found = (*remarks(frame, mode=job.mode), *[Remark(each, False) for each in left_out])
+    told += left_out
+    found = (*remarks(frame, mode=job.mode), *[Remark(each, False) for each in told])
     return Check(job, shape, reference, values, seed, found, recorded)
+
+
+def assume_identity(
+    inputs: Iterable[Input], duplicates: Sequence[str]
+) -> tuple[tuple[Input, ...], list[str]]:
+    """Return inputs whose rows something identifies, and sentences on what was assumed for that."""
+    found, told = [], []
+    for of in inputs:
+        names = of.identity or tuple([name for name in duplicates if name in of.schema.names])
+        if names != of.identity and len(names) < len(of.schema.names):
+            told.append(
+                f"the job drops duplicates by {', '.join(names)}: rows of {of.name} that agree in "
+                "these are copies, unless redelivered= names what else identifies a row"
+            )
+        found.append(replace(of, identity=names))
+    return tuple(found), told
 
 
 def flush_of(values: Values, shape: Shape) -> tuple[Row, ...]:

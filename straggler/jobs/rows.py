@@ -99,7 +99,7 @@ def keys_of(kind: sql.DataType) -> Sequence[Any]:
 
 
 def values_of(kind: sql.DataType) -> st.SearchStrategy[Any]:
-    """Draw values of a Spark type, never null; raise ``ValueError`` for an unknown type."""
+    """Draw values of a Spark type, never null; raise ``UsageError`` for an unknown type."""
     if isinstance(kind, sql.ArrayType):
         return st.lists(_items(kind.elementType, kind.containsNull), max_size=2)
     if isinstance(kind, sql.MapType):
@@ -116,7 +116,7 @@ def values_of(kind: sql.DataType) -> st.SearchStrategy[Any]:
     for known, strategy in _ATOMS.items():
         if isinstance(kind, known):
             return strategy
-    raise ValueError(f"no values of type {kind.simpleString()} are known; give columns=")
+    raise UsageError(f"no values of type {kind.simpleString()} are known; give columns=")
 
 
 def _items(kind: sql.DataType, has_nulls: bool) -> st.SearchStrategy[Any]:

@@ -51,8 +51,13 @@ class JobProblem(Exception):  # noqa: N818 (a fault of the job, not of this prog
     """A failure of the job: one sentence."""
 
 
-class _KilledError(Exception):
+class KilledError(Exception):
     """The planned death of the driver."""
+
+
+def _is_unplanned(record: logging.LogRecord) -> bool:
+    """Return whether a record of the log is on anything but a planned death."""
+    return not (record.exc_info and isinstance(record.exc_info[1], KilledError))
 
 
 class State(NamedTuple):
@@ -168,10 +173,13 @@ def quick(spark: "SparkSession") -> Iterator[None]:
             spark.sparkContext.setLogLevel("OFF")  # of deaths that are planned
         contexts = logging.getLogger("DataFrameQueryContextLogger")  # of errors that are told
         was_disabled, contexts.disabled = contexts.disabled, True
+        bridge = logging.getLogger("py4j.clientserver")
+        bridge.addFilter(_is_unplanned)
         try:
             yield
         finally:
             contexts.disabled = was_disabled
+            bridge.removeFilter(_is_unplanned)
             with suppress(Exception):  # the job may have stopped the session
                 spark.sparkContext.setLogLevel(level)
 
@@ -344,7 +352,7 @@ class _Query:
     def _die(self, fault: Fault) -> None:
         self.run.happened.append(fault)
         self._due, self._died = None, True
-        raise _KilledError
+        raise KilledError
 
     def _note_progress(self) -> None:
         """Note watermarks and states of the micro-batches that ended since the last start."""

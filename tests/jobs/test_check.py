@@ -1,5 +1,6 @@
 """Jobs of users, judged on Spark."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import straggler
 from straggler.errors import UsageError
+from straggler.jobs.running import KilledError, quick
 from tests.jobs.written_jobs import impatient_minutes, minutes
 
 ARGUMENTS: dict[str, Any] = {
@@ -17,11 +19,14 @@ ARGUMENTS: dict[str, Any] = {
 DDL = str(ARGUMENTS["schema"])
 
 
-def test_a_windowed_sum_holds_every_claim(spark: SparkSession) -> None:
+def test_a_windowed_sum_holds_every_claim(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
     report = straggler.check_job(minutes, spark, **ARGUMENTS)
     assert {str(each.outcome) for each in report.verdicts} == {"holds"}
     assert report.guards["late"]
     assert report.guards["restarts with state"]
+    assert "KilledError" not in caplog.text
 
 
 @pytest.mark.long  # test_command.py has a job that is broken
@@ -51,6 +56,18 @@ def test_a_job_that_cannot_run_is_refused_in_one_sentence(spark: SparkSession) -
             straggler.check_job(minutes, spark, lateness=text, **ARGUMENTS)
     with pytest.raises(UsageError, match="mode is 'appended'"):
         straggler.check_job(minutes, spark, schema=DDL, event_time="at", mode="appended")
+
+
+def test_only_planned_deaths_are_kept_out_of_the_log(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    bridge = logging.getLogger("py4j.clientserver")
+    with quick(spark):
+        bridge.error("planned", exc_info=KilledError())
+        bridge.error("of the job", exc_info=ValueError())
+        bridge.error("without an error")
+    bridge.error("later", exc_info=KilledError())
+    assert caplog.messages == ["of the job", "without an error", "later"]
 
 
 def test_settings_of_the_session_are_restored(spark: SparkSession) -> None:

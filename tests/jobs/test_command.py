@@ -1,15 +1,19 @@
 """The command that judges a job, and the one that shows again what broke."""
 
 import json
+import shlex
 import textwrap
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from straggler.cli.main import main
 from straggler.errors import UsageError
+from tests.house.repository import ROOT
+from tests.straggler.test_pages import File, assert_shown, steps_of
 
 JOBS = """
     from pyspark.sql import functions as F
@@ -64,3 +68,24 @@ def test_each_input_may_have_an_event_time_of_its_own(
     assert main(["check", "json:dumps", *words]) == 2
     given = "{'orders': 'at timestamp', 'trades': 'paid timestamp'}"
     assert f"{given} {{'orders': 'at', 'trades': 'paid'}}" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_the_command_and_the_test_do_what_the_page_shows(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext(spark))
+    for step in steps_of((ROOT / "docs" / "your-job.md").read_text(encoding="utf-8")):
+        if isinstance(step, File):
+            (tmp_path / step.name).write_text(step.text, encoding="utf-8")
+        else:
+            assert main(shlex.split(step.line)[1:]) == 0
+            assert_shown(step.shown, capsys.readouterr().out)
+    names: dict[str, Any] = {}
+    exec((tmp_path / "test_jobs.py").read_text(encoding="utf-8"), names)
+    names["test_minutes"]()

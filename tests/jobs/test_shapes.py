@@ -12,6 +12,7 @@ from straggler.jobs.running import Job
 from tests.jobs.variations import VARIATIONS
 
 SCHEMA = "device string, at timestamp, watts double"
+INPUT_COLUMNS = ("device", "at", "watts")
 MINUTE_US = 60_000_000
 
 
@@ -108,3 +109,19 @@ def test_inputs_below_one_watermark_have_one_clock(
     tried = Job(entry.job, inputs_of(entry.schema, entry.event_time), is_named=True)
     times = begin(spark, tried).shape.times
     assert (times.lateness_us, times.clocks) == (lateness_us, clocks)
+
+
+@pytest.mark.parametrize(
+    ("columns", "redelivered", "is_told"),
+    [(["device", "at"], [], True), (["device", "at"], ["watts"], False), (None, [], False)],
+)
+def test_it_is_told_if_a_job_is_believed_what_identifies_a_row(
+    spark: SparkSession, columns: list[str] | None, redelivered: list[str], is_told: bool
+) -> None:
+    def job(readings: DataFrame) -> DataFrame:
+        return readings.withWatermark("at", "1 minute").dropDuplicates(columns)
+
+    check = begin(spark, Job(job, inputs_of(SCHEMA, "at", redelivered=redelivered), is_named=False))
+    assert {*check.job.inputs[0].identity} == {*(redelivered or columns or INPUT_COLUMNS)}
+    told = ["unless redelivered= names" in each.sentence for each in check.remarks]
+    assert told == ([True] if is_told else [])
