@@ -309,7 +309,8 @@ def submitted(
     if last is not None and last < known.next:
         msg = f"the query {name!r} ended with epoch {last}: a new query needs another name"
         raise InputProblem(msg)
-    return known
+    # Who asks for what the chain was given counts on it, too.
+    return known._replace(changed=tuple(sorted({*known.changed, name})))
 
 
 def withdrawn(known: Register, name: str) -> Register:

@@ -228,6 +228,29 @@ def test_an_opening_that_committed_nothing_ends_no_query() -> None:
     assert register.opened(without, done, Register(two, 1)).config.span("a") == (0, None)
 
 
+@pytest.mark.parametrize("committed", range(3))
+@pytest.mark.parametrize("end", [None, 5])
+def test_a_query_that_the_chain_was_given_lasts_if_somebody_submits_it(
+    committed: int, end: int | None
+) -> None:
+    """The next opening does not give it: without the request it has ended."""
+    given = JoinConfig(10, (("own", And()), ("a", And())), epochs=(("a", 0, end),))
+    known = register.opened(None, None, Register(given, 0))
+    done: Commit | None = None
+    for epoch in range(committed):
+        known = register.begun(known, epoch, flush=False)
+        done = commit_of(known)
+    asked = register.submitted(known, "a", And())
+    assert register.submitted(asked, "a", And()) == asked
+    spans = {
+        after.config.span("a") if "a" in after.names else None
+        for after in (
+            register.opened(each, done, Register(GIVEN, committed)) for each in (known, asked)
+        )
+    }
+    assert spans == {(0, end), (0, committed - 1) if committed else None}
+
+
 def test_a_chain_whose_query_was_withdrawn_before_it_began_is_opened_without_it() -> None:
     limited = JoinConfig(10, (("own", And()), ("a", And())), epochs=(("a", 0, 5),))
     known = register.withdrawn(register.opened(None, None, Register(limited, 0)), "a")
