@@ -24,7 +24,7 @@ from model.vocabulary.join_predicates import columns_of
 from model.vocabulary.settings import JsonObject
 from spark_impl.join import queries
 from spark_impl.join.store import ChainStore, Commit
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.storage import InputProblem, Location, reason_of
 
 _KEPT = 16
 """Number of old files that stay, so that who reads one does not have to read again."""
@@ -139,6 +139,9 @@ def _read(store: ChainStore) -> tuple[int, Register | None]:
             content = files[-1].read_bytes()
         except FileNotFoundError:  # there are later ones by now
             continue
+        except OSError as error:
+            msg = f"{files[-1]} cannot be read: {reason_of(error)}"
+            raise InputProblem(msg) from error
         try:
             return int(files[-1].stem), Register.from_json(json.loads(content))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

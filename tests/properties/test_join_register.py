@@ -263,8 +263,16 @@ def test_a_name_that_no_file_can_hold_is_refused() -> None:
         register.submitted(known, "\udcff", And())
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"next": 1}', b"\xff", b"[" * 100_000])
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
     processes = Processes(str(tmp_path))
-    (tmp_path / "_control" / "00000000.json").write_text("[]", encoding="utf-8")
+    (tmp_path / "_control" / "00000000.json").write_bytes(content)
     with pytest.raises(InputProblem, match=r"00000000\.json is damaged: restore it from a copy"):
+        register.read(processes.store, None)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    processes = Processes(str(tmp_path))
+    (tmp_path / "_control" / "00000001.json").mkdir()
+    with pytest.raises(InputProblem, match=r"00000001\.json cannot be read: "):
         register.read(processes.store, None)
