@@ -75,7 +75,7 @@ def submit(
 
     def added(place: ChainStore, known: Register) -> Register:
         predicate = _declare(known, name, condition, window_us)
-        read_select(known.config, chosen, _IDS)
+        read_select(known.config, select, _IDS)
         if chosen and not known.history:
             msg = f"the chain in {place.root} keeps no history, which select reads"
             raise InputProblem(msg)
@@ -151,7 +151,7 @@ def answers(
     until_us = {each.name: each.complete_us for each in status(store).queries} if complete else {}
     place, done, known = _look(store)
     known.require(query)
-    chosen = known.selects.get(query, ()) if select is None else tuple(select)
+    chosen: Collection[str] = known.selects.get(query, ()) if select is None else select
     selected = read_select(known.config, chosen, _IDS)
     found = place.read(place.view.of(MATCHES), MATCHES, pc.field("query") == query)
     pairs = found.select(_IDS)
