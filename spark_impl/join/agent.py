@@ -272,15 +272,17 @@ def _status_of(
     reasons = Counter[str]()
     for each in own:
         reasons.update(each.reasons)
-    complete_us, pending = NO_WATERMARK_US, [0, 0]
+    complete_us, pending = NO_WATERMARK_US, 0
     if own:
         spans = zip(place.admitted_before(first), own[-1].admitted, strict=True)
-        pending = [
+        left = [
             int(((ranks >= low) & (ranks < high)).sum())
             for ranks, (low, high) in zip(held, spans, strict=True)
         ]
-        is_over = last is not None and last <= commits[-1].epoch and 0 in pending
-        complete_us = END_US if is_over else commits[-1].complete_us
+        # Until another epoch is over, the next opening may move an end that nobody asked for.
+        ends_with = commits[-1].epoch if name in known.changed else commits[-1].epoch - 1
+        is_over = last is not None and last <= ends_with and 0 in left
+        complete_us, pending = (END_US, 0) if is_over else (commits[-1].complete_us, sum(left))
     kinds = known.config.kinds()
     is_function = name in known.functions
     return QueryStatus(
@@ -293,7 +295,7 @@ def _status_of(
         pairs,
         reasons[REASON_LATE],
         reasons[REASON_SHED],
-        sum(pending),
+        pending,
     )
 
 

@@ -6,17 +6,20 @@ comes back. What is expected follows from the order of the requests alone.
 
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import And
+from model.vocabulary.join import END_US, And
 from model.vocabulary.join_conditions import parse_condition
 from properties.promised import Reached, promised
 from spark_impl.join import register
+from spark_impl.join.agent import _status_of
 from spark_impl.join.control import Clocks
 from spark_impl.join.matching import Counts
 from spark_impl.join.register import Register
@@ -276,3 +279,27 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "_control" / "00000001.json").mkdir()
     with pytest.raises(InputProblem, match=r"00000001\.json cannot be read: "):
         register.read(processes.store, None)
+
+
+@pytest.mark.parametrize("r_held", [(), (0,), (3, 7), (8, 9)])
+@pytest.mark.parametrize("s_held", [(), (1,), (3, 4, 9), (9,)])
+@pytest.mark.parametrize("last", [None, 0, 1, 2])
+@pytest.mark.parametrize("withdrawn", [True, False])
+def test_a_tuple_is_pending_as_long_as_a_partner_is_or_may_come(
+    r_held: tuple[int, ...], s_held: tuple[int, ...], last: int | None, withdrawn: bool
+) -> None:
+    """Each of two epochs has admitted five tuples of each stream."""
+    config = JoinConfig(10, (("a", And()),), epochs=(("a", 0, last),))
+    known = Register(config, 0, changed=("a",) if withdrawn else ())
+    begun = [register.begun(known, epoch, flush=False) for epoch in range(2)]
+    commits = [
+        commit_of(each)._replace(admitted=Counts(5 * each.next, 5 * each.next)) for each in begun
+    ]
+    place: Any = SimpleNamespace(admitted_before=lambda epoch: Counts(5 * epoch, 5 * epoch))
+    held = np.array(r_held, np.int64), np.array(s_held, np.int64)
+    found = _status_of(place, begun[-1], commits, held, "a", And())
+    r, s = ([rank for rank in each if rank < (5 if last == 0 else 10)] for each in (r_held, s_held))
+    is_final = last == 0 or (last == 1 and withdrawn)
+    may_meet = (r and s) or not is_final
+    assert found.pending == (len(r) + len(s) if may_meet else 0)
+    assert found.complete_us == (0 if may_meet else END_US)
