@@ -125,9 +125,9 @@ class Chain:
     def _note(self) -> None:
         if not self._is_noted and not self.flushed:
             self._take(register.change(self.store, self._last, self._opened))
-            self._is_noted = True
             if {*used_columns(self.config, self.epochs)} & {*self.absent}:
                 raise self._moved_on()  # opening it again says which column is absent
+            self._is_noted = True
 
     def _change(self, how: Callable[[Register], Register]) -> None:
         """Change the register, which has what the chain was opened with."""

@@ -18,10 +18,20 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import JoinConfig, Workload
 from model.vocabulary.join import REASON_LATE, STREAMS, And, Band, Equi, Ineq, Predicate, R, S
-from spark_impl.join import ChainStream, answers, ask, results, status, submit, withdraw
+from spark_impl.join import (
+    ChainJoin,
+    ChainStream,
+    answers,
+    ask,
+    results,
+    status,
+    submit,
+    withdraw,
+)
 from spark_impl.join.store import Commit
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import (
+    COLUMNS,
     LATENESS_US,
     WINDOW_US,
     arrive,
@@ -258,3 +268,27 @@ def test_of_two_processes_that_take_one_name_one_is_refused(
     shown = start(tmp_path, "join", "status", "store", "--json", "-").communicate(timeout=240)[0]
     own, near = json.loads(shown)["queries"]
     assert (own["name"], near["condition"]) == ("own", wanted)
+
+
+def test_a_query_on_a_column_that_the_inputs_lack_now_stops_each_start(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It comes after the chain was opened, and before it is started."""
+
+    def without_keys() -> ChainStream:
+        r, s = (spark.readStream.schema(COLUMNS).parquet(str(tmp_path / each)) for each in STREAMS)
+        chain = ChainJoin(1, WINDOW_US, OWN, lateness_us=LATENESS_US, history=True)
+        return chain.stream(r.drop("key"), s.drop("key"), tmp_path / "store")
+
+    stream = opened(spark, tmp_path, 1)
+    first, second = case_with(workers=1).batches()
+    arrive(tmp_path, first)
+    stream.run_available()
+    stream = without_keys()
+    assert submit(tmp_path / "store", "near", "key") == 1
+    arrive(tmp_path, second)
+    for _ in range(2):
+        with pytest.raises(InputProblem, match="was continued elsewhere: open it again"):
+            stream.run_available()
+    with pytest.raises(InputProblem, match="the input R has no column 'key'"):
+        without_keys()
