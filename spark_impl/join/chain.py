@@ -268,7 +268,9 @@ class Chain:
             state = begin(self._load, self.config.workers) if last is None else last.state
             done = done._replace(load=Load(measured, *decide(self._load, state, measured)))
         of = self._begun
-        return done._replace(functions=of.functions, changed=of.changed, selects=of.selects)
+        return done._replace(
+            functions=of.functions, changed=of.changed, selects=of.selects, absent=self.absent
+        )
 
     def _account(self, done: Commit, summaries: Sequence[Summary]) -> accounts.Counted:
         """Return what an epoch has read, and the numbers of its rows by place."""

@@ -96,7 +96,8 @@ def register_of(done: Commit | None) -> Register | None:
         done.functions,
         done.changed,
         done.selects,
-        history=done.history,
+        done.absent,
+        done.history,
     )
 
 
