@@ -28,7 +28,7 @@ def read_words() -> Iterator[tuple[str, int]]:
 def read_keys(file: str) -> Iterator[tuple[str, int]]:
     """Yield the lines of a file with their numbers; raise ``ValueError`` if there is none."""
     try:
-        lines = Path(file).read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = Path(file).read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:  # such as bytes that are no UTF-8
         msg = f"keys_file is {file!r}, which cannot be read ({error})"
         raise ValueError(msg) from error

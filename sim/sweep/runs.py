@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("model", "sim")
 LIBRARIES = ("numpy", "scipy", "simpy")
 """Third-party packages that figures depend on."""
+FILE = "_file"
+"""End of the name of a setting that names a file."""
 
 
 class SweepRun(NamedTuple):
@@ -52,8 +54,9 @@ def runs_of(experiment: Experiment, effort: str, seeds: Sequence[int] = ()) -> t
         for level in levels:
             settings |= level.settings
         labels = tuple([level.label for level in levels])
+        contents = tuple(_contents(settings))
         for seed in seeds or range(grid.seeds):
-            address = _address(experiment, settings, seed, code)
+            address = _address(experiment, settings, seed, (code, *contents))
             found.append(SweepRun(address, labels, settings, seed))
     return tuple(found)
 
@@ -63,9 +66,21 @@ def code_of(experiment: Experiment) -> str:
     return digest_of_sources(module_of(experiment.room))
 
 
-def _address(experiment: Experiment, settings: Mapping[str, str], seed: int, code: str) -> str:
-    whole = [experiment.room, experiment.run, sorted(settings.items()), seed, code]
+def _address(
+    experiment: Experiment, settings: Mapping[str, str], seed: int, digests: Sequence[str]
+) -> str:
+    whole = [experiment.room, experiment.run, sorted(settings.items()), seed, *digests]
     return hashlib.sha256(json.dumps(whole).encode("ascii")).hexdigest()[:32]
+
+
+def _contents(settings: Mapping[str, str]) -> Iterator[str]:
+    """Yield the digest of each file that settings name; empty if a run will refuse the file."""
+    for name, text in sorted(settings.items()):
+        if name.endswith(FILE):
+            try:
+                yield hashlib.sha256(Path(text.strip()).read_bytes()).hexdigest()
+            except (OSError, ValueError):
+                yield ""
 
 
 # ------------------------------------------------------------------------------------ sources

@@ -31,7 +31,7 @@ from model.vocabulary.join_conditions import write_condition
 from model.vocabulary.join_predicates import TIME, parts_of
 from model.vocabulary.settings import is_int
 from spark_impl.join import register
-from spark_impl.join.answers import require_history
+from spark_impl.join.answers import lacked, require_history
 from spark_impl.join.checkpoint import decode_state
 from spark_impl.join.columns import names_of
 from spark_impl.join.given import declare_for, read_select
@@ -75,7 +75,7 @@ def submit(
 
     def added(place: ChainStore, known: Register) -> Register:
         predicate = _declare(known, name, condition, window_us)
-        read_select(known.config, chosen, _IDS)
+        read_select(known.config, select, _IDS)
         if chosen and not known.history:
             msg = f"the chain in {place.root} keeps no history, which select reads"
             raise InputProblem(msg)
@@ -151,7 +151,7 @@ def answers(
     until_us = {each.name: each.complete_us for each in status(store).queries} if complete else {}
     place, done, known = _look(store)
     known.require(query)
-    chosen = known.selects.get(query, ()) if select is None else tuple(select)
+    chosen: Collection[str] = known.selects.get(query, ()) if select is None else select
     selected = read_select(known.config, chosen, _IDS)
     found = place.read(place.view.of(MATCHES), MATCHES, pc.field("query") == query)
     pairs = found.select(_IDS)
@@ -197,7 +197,8 @@ def ask(
     if first_epoch > last:
         msg = f"the first epoch {first_epoch} comes after the last one, {last}"
         raise InputProblem(msg)
-    known = known._replace(config=place.commit_of(last).config)
+    absent = [(of, each) for of in STREAMS for each in lacked(place, of, first_epoch, last)]
+    known = known._replace(config=place.commit_of(last).config, absent=tuple(absent))
     predicate = _declare(known, "ask", condition, window_us)
     selected = read_select(known.config, select, _IDS)
     once = replace(known.config, queries=(("ask", predicate),), epochs=())
@@ -272,15 +273,17 @@ def _status_of(
     reasons = Counter[str]()
     for each in own:
         reasons.update(each.reasons)
-    complete_us, pending = NO_WATERMARK_US, [0, 0]
+    complete_us, pending = NO_WATERMARK_US, 0
     if own:
         spans = zip(place.admitted_before(first), own[-1].admitted, strict=True)
-        pending = [
+        left = [
             int(((ranks >= low) & (ranks < high)).sum())
             for ranks, (low, high) in zip(held, spans, strict=True)
         ]
-        is_over = last is not None and last <= commits[-1].epoch and 0 in pending
-        complete_us = END_US if is_over else commits[-1].complete_us
+        # Until another epoch is over, the next opening may move an end that nobody asked for.
+        ends_with = commits[-1].epoch if name in known.changed else commits[-1].epoch - 1
+        is_over = last is not None and last <= ends_with and 0 in left
+        complete_us, pending = (END_US, 0) if is_over else (commits[-1].complete_us, sum(left))
     kinds = known.config.kinds()
     is_function = name in known.functions
     return QueryStatus(
@@ -293,7 +296,7 @@ def _status_of(
         pairs,
         reasons[REASON_LATE],
         reasons[REASON_SHED],
-        sum(pending),
+        pending,
     )
 
 

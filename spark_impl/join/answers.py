@@ -193,6 +193,12 @@ def require_history(store: ChainStore, first: int, last: int) -> None:
             raise InputProblem(msg)
 
 
+def lacked(store: ChainStore, stream: str, first: int, last: int) -> list[str]:
+    """Return the built-in columns of a stream that the inputs of some epochs lacked."""
+    own = [each.absent for each in store.commits() if first <= each.epoch <= last]
+    return sorted({column for absent in own for of, column in absent if of == stream})
+
+
 def read_epochs(
     spark: SparkSession, store: ChainStore, kind: str, first: int = 0, last: int | None = None
 ) -> DataFrame:

@@ -125,9 +125,9 @@ class Chain:
     def _note(self) -> None:
         if not self._is_noted and not self.flushed:
             self._take(register.change(self.store, self._last, self._opened))
-            self._is_noted = True
             if {*used_columns(self.config, self.epochs)} & {*self.absent}:
                 raise self._moved_on()  # opening it again says which column is absent
+            self._is_noted = True
 
     def _change(self, how: Callable[[Register], Register]) -> None:
         """Change the register, which has what the chain was opened with."""
@@ -268,7 +268,9 @@ class Chain:
             state = begin(self._load, self.config.workers) if last is None else last.state
             done = done._replace(load=Load(measured, *decide(self._load, state, measured)))
         of = self._begun
-        return done._replace(functions=of.functions, changed=of.changed, selects=of.selects)
+        return done._replace(
+            functions=of.functions, changed=of.changed, selects=of.selects, absent=self.absent
+        )
 
     def _account(self, done: Commit, summaries: Sequence[Summary]) -> accounts.Counted:
         """Return what an epoch has read, and the numbers of its rows by place."""

@@ -98,6 +98,9 @@ def read_select(
     Raise :class:`InputProblem` for any other text, for a column that is not there, and for a name
     that is ``taken``.
     """
+    if isinstance(select, str):
+        msg = f"select is {select!r}; it must be a list of columns such as 'r.key'"
+        raise InputProblem(msg)
     found = {}
     for text in dict.fromkeys(select):
         stream, _, column = text.partition(".")

@@ -14,6 +14,7 @@ from model.vocabulary.join_load import LoadRules
 from spark_impl.join.answers import (
     Progress,
     admitted,
+    lacked,
     pending,
     progress,
     read_epochs,
@@ -384,7 +385,11 @@ def one_time(
         raise InputProblem(msg)
     place = load_store(store)
     config = place.commit_of(last_epoch).config
-    r, s = (admitted(spark, place, stream, first_epoch, last_epoch) for stream in (R, S))
+    epochs = first_epoch, last_epoch
+    r, s = (
+        admitted(spark, place, each, *epochs).drop(*lacked(place, each, *epochs))
+        for each in STREAMS
+    )
     once = ChainJoin(
         workers,
         config.window_us,

@@ -24,7 +24,7 @@ from model.vocabulary.join_predicates import columns_of
 from model.vocabulary.settings import JsonObject
 from spark_impl.join import queries
 from spark_impl.join.store import ChainStore, Commit
-from spark_impl.runtime.storage import InputProblem, Location
+from spark_impl.runtime.storage import InputProblem, Location, reason_of
 
 _KEPT = 16
 """Number of old files that stay, so that who reads one does not have to read again."""
@@ -96,7 +96,8 @@ def register_of(done: Commit | None) -> Register | None:
         done.functions,
         done.changed,
         done.selects,
-        history=done.history,
+        done.absent,
+        done.history,
     )
 
 
@@ -139,6 +140,9 @@ def _read(store: ChainStore) -> tuple[int, Register | None]:
             content = files[-1].read_bytes()
         except FileNotFoundError:  # there are later ones by now
             continue
+        except OSError as error:
+            msg = f"{files[-1]} cannot be read: {reason_of(error)}"
+            raise InputProblem(msg) from error
         try:
             return int(files[-1].stem), Register.from_json(json.loads(content))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
@@ -309,7 +313,8 @@ def submitted(
     if last is not None and last < known.next:
         msg = f"the query {name!r} ended with epoch {last}: a new query needs another name"
         raise InputProblem(msg)
-    return known
+    # Who asks for what the chain was given counts on it, too.
+    return known._replace(changed=tuple(sorted({*known.changed, name})))
 
 
 def withdrawn(known: Register, name: str) -> Register:

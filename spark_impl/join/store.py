@@ -115,6 +115,8 @@ class Commit(NamedTuple):
     """Queries that were submitted or withdrawn while the chain ran."""
     selects: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     """Columns that answers to a query have besides, by query."""
+    absent: tuple[tuple[str, str], ...] = ()
+    """Streams and built-in columns that the inputs lacked."""
     load: Load | None = None
     """The control, if the chain follows its load; a flush has none."""
 
@@ -131,8 +133,9 @@ class Commit(NamedTuple):
             "functions": tuple(data["functions"]),
             **{name: Counts(*data[name]) for name in ("admitted", "held")},
             "changed": tuple(data["changed"]),
-            # Stores written before this version have none.
+            # Stores written before this version have neither.
             "selects": {name: tuple(each) for name, each in data.get("selects", {}).items()},
+            "absent": tuple((stream, column) for stream, column in data.get("absent", ())),
             "clocks": Clocks(*(StreamClock(*each) for each in data["clocks"])),
             "load": Load.from_json(data["load"]) if data["load"] else None,
         }

@@ -1,6 +1,7 @@
 """Figures of the last micro-batch of a query, for dashboards and alarms."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ LATELY = 100
 """Lengths of windows that one looks back to judge first answers."""
 MANY = 1_000_000
 """Judged windows above which one looks back less far, so that a reader need not wait for long."""
+_EARLIEST_US = -(1 << 63)
+"""The least 64-bit integer."""
 
 
 class FirstAnswers(NamedTuple):
@@ -139,12 +142,15 @@ def _first_answers(store: WindowStore, size_us: int) -> FirstAnswers:
     back_us = LATELY * size_us
     window = [*store.by, "key", "start_us"]
 
+    def first_us() -> int:
+        return max(last_us - back_us, _EARLIEST_US)
+
     def near(kind: str) -> list[DataFile]:
-        all_files, first_us = store.view.of(kind), last_us - back_us
-        return [each for each in all_files if each.may_hold("start_us", first_us, last_us)]
+        all_files = store.view.of(kind)
+        return [each for each in all_files if each.may_hold("start_us", first_us(), last_us)]
 
     def lately(kind: str, *columns: str) -> pa.Table:
-        rows = store.read(near(kind), kind, pc.field("start_us") >= last_us - back_us)
+        rows = store.read(near(kind), kind, pc.field("start_us") >= first_us())
         return rows.select([*window, *columns])
 
     while sum(each.rows for each in near("judged")) > MANY and back_us > size_us:
@@ -166,13 +172,14 @@ def _first_answers(store: WindowStore, size_us: int) -> FirstAnswers:
 
 def warning_of(config: SlackConfig, lately: FirstAnswers) -> str | None:
     """Return what is wrong if more windows had too few tuples than delta allows."""
-    allowed = config.delta * lately.judged
+    # As the decimal that was written: 0.29 * 100 is below 29 in float64.
+    allowed = int(Fraction(repr(float(config.delta))) * lately.judged)
     if allowed < 1 or lately.below <= allowed:
         return None
     found = (
         f"{lately.below} of the last {lately.judged} judged windows had fewer tuples in their first"
         f" answer than required, by what is known now; delta = {config.delta:g} allows"
-        f" {int(allowed)}."
+        f" {allowed}."
     )
     if lately.below == lately.missed or config.control not in ADAPTIVE_CONTROLS:
         return found

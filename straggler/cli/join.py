@@ -227,7 +227,22 @@ def _write(found: "pa.Table", path: Path) -> int:
             raise UsageError(str(error)) from error
     else:
         content = pa.BufferOutputStream()
-        csv.write_csv(found, content)
+        csv.write_csv(_with_texts(found), content)
         write_output(path, content.getvalue().to_pybytes().decode())
     _say(counted(found.num_rows, "pair"), written=path)
     return 0
+
+
+def _with_texts(found: "pa.Table") -> "pa.Table":
+    """Return pairs with times as texts of ISO 8601.
+
+    pyarrow needs a file of the system even for UTC, and has no years above 32767.
+    """
+    import pyarrow as pa
+
+    for at, field in enumerate(found.schema):
+        if pa.types.is_timestamp(field.type):
+            times_us = found.column(at).cast(pa.int64()).to_pylist()
+            texts = [None if each is None else write_time(each) for each in times_us]
+            found = found.set_column(at, field.name, pa.array(texts, pa.string()))
+    return found

@@ -6,17 +6,20 @@ comes back. What is expected follows from the order of the requests alone.
 
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import And
+from model.vocabulary.join import END_US, And
 from model.vocabulary.join_conditions import parse_condition
 from properties.promised import Reached, promised
 from spark_impl.join import register
+from spark_impl.join.agent import _status_of
 from spark_impl.join.control import Clocks
 from spark_impl.join.matching import Counts
 from spark_impl.join.register import Register
@@ -228,6 +231,29 @@ def test_an_opening_that_committed_nothing_ends_no_query() -> None:
     assert register.opened(without, done, Register(two, 1)).config.span("a") == (0, None)
 
 
+@pytest.mark.parametrize("committed", range(3))
+@pytest.mark.parametrize("end", [None, 5])
+def test_a_query_that_the_chain_was_given_lasts_if_somebody_submits_it(
+    committed: int, end: int | None
+) -> None:
+    """The next opening does not give it: without the request it has ended."""
+    given = JoinConfig(10, (("own", And()), ("a", And())), epochs=(("a", 0, end),))
+    known = register.opened(None, None, Register(given, 0))
+    done: Commit | None = None
+    for epoch in range(committed):
+        known = register.begun(known, epoch, flush=False)
+        done = commit_of(known)
+    asked = register.submitted(known, "a", And())
+    assert register.submitted(asked, "a", And()) == asked
+    spans = {
+        after.config.span("a") if "a" in after.names else None
+        for after in (
+            register.opened(each, done, Register(GIVEN, committed)) for each in (known, asked)
+        )
+    }
+    assert spans == {(0, end), (0, committed - 1) if committed else None}
+
+
 def test_a_chain_whose_query_was_withdrawn_before_it_began_is_opened_without_it() -> None:
     limited = JoinConfig(10, (("own", And()), ("a", And())), epochs=(("a", 0, 5),))
     known = register.withdrawn(register.opened(None, None, Register(limited, 0)), "a")
@@ -240,8 +266,40 @@ def test_a_name_that_no_file_can_hold_is_refused() -> None:
         register.submitted(known, "\udcff", And())
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"next": 1}', b"\xff", b"[" * 100_000])
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
     processes = Processes(str(tmp_path))
-    (tmp_path / "_control" / "00000000.json").write_text("[]", encoding="utf-8")
+    (tmp_path / "_control" / "00000000.json").write_bytes(content)
     with pytest.raises(InputProblem, match=r"00000000\.json is damaged: restore it from a copy"):
         register.read(processes.store, None)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    processes = Processes(str(tmp_path))
+    (tmp_path / "_control" / "00000001.json").mkdir()
+    with pytest.raises(InputProblem, match=r"00000001\.json cannot be read: "):
+        register.read(processes.store, None)
+
+
+@pytest.mark.parametrize("r_held", [(), (0,), (3, 7), (8, 9)])
+@pytest.mark.parametrize("s_held", [(), (1,), (3, 4, 9), (9,)])
+@pytest.mark.parametrize("last", [None, 0, 1, 2])
+@pytest.mark.parametrize("withdrawn", [True, False])
+def test_a_tuple_is_pending_as_long_as_a_partner_is_or_may_come(
+    r_held: tuple[int, ...], s_held: tuple[int, ...], last: int | None, withdrawn: bool
+) -> None:
+    """Each of two epochs has admitted five tuples of each stream."""
+    config = JoinConfig(10, (("a", And()),), epochs=(("a", 0, last),))
+    known = Register(config, 0, changed=("a",) if withdrawn else ())
+    begun = [register.begun(known, epoch, flush=False) for epoch in range(2)]
+    commits = [
+        commit_of(each)._replace(admitted=Counts(5 * each.next, 5 * each.next)) for each in begun
+    ]
+    place: Any = SimpleNamespace(admitted_before=lambda epoch: Counts(5 * epoch, 5 * epoch))
+    held = np.array(r_held, np.int64), np.array(s_held, np.int64)
+    found = _status_of(place, begun[-1], commits, held, "a", And())
+    r, s = ([rank for rank in each if rank < (5 if last == 0 else 10)] for each in (r_held, s_held))
+    is_final = last == 0 or (last == 1 and withdrawn)
+    may_meet = (r and s) or not is_final
+    assert found.pending == (len(r) + len(s) if may_meet else 0)
+    assert found.complete_us == (0 if may_meet else END_US)

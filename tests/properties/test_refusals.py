@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.vocabulary import GroupingConfig, ScriptConfig, SlackConfig, WatermarkConfig
+from model.vocabulary import GroupingConfig, JoinConfig, ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And
 from model.vocabulary.script.plan import compile_plan
 from properties.promised import Reached, promised
 from spark_impl.grouping.query import times_of
+from spark_impl.join.given import read_select
 from spark_impl.join.inputs import read_file, require_accepted
 from spark_impl.join.matching import Query, _flags
 from spark_impl.runtime.histories import file_of, history_schema, write_parquet
@@ -273,6 +274,13 @@ def test_a_function_decides_on_every_pair_or_is_refused(pairs: int, returned: ob
         sentence = f"^the function of the query 'q' has to return {pairs} truth values, one for"
         with pytest.raises(InputProblem, match=sentence):
             _flags(query, pairs, returned)
+
+
+@given(text=st.text(max_size=8))
+def test_a_text_is_no_list_of_columns(text: str) -> None:
+    with pytest.raises(InputProblem) as refused:
+        read_select(JoinConfig(1, (("own", And()),)), text)
+    assert str(refused.value) == f"select is {text!r}; it must be a list of columns such as 'r.key'"
 
 
 # ------------------------------------------------------------------------------ times of a router

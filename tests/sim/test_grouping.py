@@ -46,14 +46,20 @@ def test_a_window_is_as_long_as_a_micro_batch() -> None:
     assert int(windows) > 2
 
 
-def test_keys_are_the_lines_of_a_file_over_and_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_keys_are_the_lines_of_a_file_over_and_over(
+    tmp_path: Path, mark: bytes, end: bytes, last: bool
+) -> None:
+    """Editors write a byte order mark, carriage returns, and no end behind the last line."""
     file = tmp_path / "urls.txt"
-    file.write_text("/a b\n/c\n", encoding="utf-8")
+    file.write_bytes(mark + b"/a b" + end + b"/c" + (end if last else b""))
     settings = {"tuples": "5", "scenario": "words", "keys_file": str(file)}
     timed = from_settings(settings, 1)
     sent = sorted(timed.workload.arrivals, key=lambda event: event.source_id)
     assert [event.key for event in sent] == ["/a b", "/c", "/a b", "/c", "/a b"]
-    file.write_text("", encoding="utf-8")
+    file.write_bytes(mark)
     with pytest.raises(ValueError, match="a file with a key in each line"):
         from_settings(settings, 1)
 

@@ -197,6 +197,19 @@ def test_every_setting_and_the_seed_make_an_address() -> None:
     assert len(set(addresses).intersection(later)) == 8
 
 
+def test_what_is_in_a_file_makes_an_address(tmp_path: Path) -> None:
+    file, found = tmp_path / "keys.txt", set[tuple[str, ...]]()
+    asked = small(base={"scenario": "words", "keys_file": str(file)})
+    contents = (None, b"", b"a\n", b"b\n", b"a\nb", b"\xff")
+    for content in contents:
+        if content is not None:
+            file.write_bytes(content)
+        addresses = tuple([run.address for run in runs_of(asked, "quick")])
+        assert tuple([run.address for run in runs_of(asked, "quick")]) == addresses
+        found.add(addresses)
+    assert len(found) == len(contents)
+
+
 # ------------------------------------------------------------------------------- jobs on processes
 
 

@@ -18,10 +18,21 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import JoinConfig, Workload
 from model.vocabulary.join import REASON_LATE, STREAMS, And, Band, Equi, Ineq, Predicate, R, S
-from spark_impl.join import ChainStream, answers, ask, results, status, submit, withdraw
+from spark_impl.join import (
+    ChainJoin,
+    ChainStream,
+    answers,
+    ask,
+    one_time,
+    results,
+    status,
+    submit,
+    withdraw,
+)
 from spark_impl.join.store import Commit
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import (
+    COLUMNS,
     LATENESS_US,
     WINDOW_US,
     arrive,
@@ -258,3 +269,49 @@ def test_of_two_processes_that_take_one_name_one_is_refused(
     shown = start(tmp_path, "join", "status", "store", "--json", "-").communicate(timeout=240)[0]
     own, near = json.loads(shown)["queries"]
     assert (own["name"], near["condition"]) == ("own", wanted)
+
+
+def without_keys(spark: SparkSession, folder: Path) -> ChainStream:
+    r, s = (spark.readStream.schema(COLUMNS).parquet(str(folder / each)) for each in STREAMS)
+    chain = ChainJoin(1, WINDOW_US, OWN, block_size=3, lateness_us=LATENESS_US, history=True)
+    return chain.stream(r.drop("key"), s.drop("key"), folder / "store")
+
+
+def test_a_query_on_a_column_that_the_inputs_lack_now_stops_each_start(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It comes after the chain was opened, and before it is started."""
+    stream = opened(spark, tmp_path, 1)
+    first, second = case_with(workers=1).batches()
+    arrive(tmp_path, first)
+    stream.run_available()
+    stream = without_keys(spark, tmp_path)
+    assert submit(tmp_path / "store", "near", "key") == 1
+    arrive(tmp_path, second)
+    for _ in range(2):
+        with pytest.raises(InputProblem, match="was continued elsewhere: open it again"):
+            stream.run_available()
+    with pytest.raises(InputProblem, match="the input R has no column 'key'"):
+        without_keys(spark, tmp_path)
+
+
+def test_tuples_of_inputs_without_a_column_are_not_asked_about_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The second epoch has keys, the first one has none."""
+    case, store = case_with(workers=1), tmp_path / "store"
+    first, second = case.batches()
+    opened(spark, tmp_path, 1)
+    arrive(tmp_path, first)
+    without_keys(spark, tmp_path).run_available()
+    arrive(tmp_path, second)
+    stream_of(spark, tmp_path, 1, OWN).run_available()
+    once = {**case.config, "queries": [["ask", ["equi", "key"]]], "epochs": [["ask", 1, 1]]}
+    expected = {pair[1:] for pair in nested_loop(case.with_(config=once))}
+    assert ids(ask(store, "key", first_epoch=1)) == expected
+    assert {(r, s) for _, r, s in counted(one_time(spark, store, Equi("key"), 1, 1))} == expected
+    for epochs in ((0, 0), (0, 1)):
+        with pytest.raises(InputProblem, match="the input R has no column 'key'"):
+            ask(store, "key", first_epoch=epochs[0], last_epoch=epochs[1])
+        with pytest.raises(InputProblem, match="the input R has no column 'key'"):
+            one_time(spark, store, Equi("key"), *epochs)

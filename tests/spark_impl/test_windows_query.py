@@ -20,7 +20,7 @@ from spark_impl.slack import QueryProblem, SlackQuery, corrections, results
 from spark_impl.watermark import WatermarkQuery, late, progress
 from spark_impl.windows import answers as answers_module
 from spark_impl.windows import history as windows_history
-from spark_impl.windows.progress import warning_of
+from spark_impl.windows.progress import FirstAnswers, warning_of
 
 FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
 FIRST = [(3, 1.0), (12, 2.0), (26, 4.0)]
@@ -247,6 +247,29 @@ def test_windows_that_lack_tuples_by_now_are_told_and_warned_of(
     rows = results(spark, tmp_path / "s").collect()
     known = {row.start_us: (row.coverage, row.required) for row in rows}
     assert known == {0: (0.5, 1.0), 10: (0.5, 1.0), 20: (1.0, 1.0)}
+
+
+@pytest.mark.parametrize("judged", [1, 3, 99, 100, 1_000])
+def test_as_many_windows_as_delta_says_may_lack_tuples(judged: int) -> None:
+    for percent in range(1, 100):
+        config, allowed = SlackConfig(10, 10, delta=percent / 100), percent * judged // 100
+        within, beyond = (
+            warning_of(config, FirstAnswers(judged, below, below))
+            for below in (allowed, allowed + 1)
+        )
+        assert within is None
+        assert (beyond is None) == (allowed == 0)
+        assert beyond is None or beyond.endswith(f" allows {allowed}.")
+
+
+@pytest.mark.parametrize("size_us", [1 << 57, (1 << 61) - 1])
+def test_first_answers_of_the_longest_windows_are_counted(
+    spark: SparkSession, tmp_path: Path, size_us: int
+) -> None:
+    """A hundred of them are longer than 64 bits."""
+    source = history(tmp_path / "h", [(1, 1.0), (2, 1.0)])
+    SlackQuery(spark, SlackConfig(size_us, size_us), source, tmp_path / "s").flush()
+    assert tuple(slack.progress(tmp_path / "s").first_answers) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("tasks", [2, pytest.param(17, marks=pytest.mark.long)])

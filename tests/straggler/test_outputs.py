@@ -11,14 +11,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from spark_impl.runtime.packages import archive
 from straggler.cli import diff, explore, render, sim
 from straggler.cli import main as cli
+from straggler.cli.join import _with_texts
 from straggler.cli.main import COMMANDS
 from straggler.errors import format_error
 from straggler.rooms import room_names
@@ -145,6 +148,24 @@ def controls(text: str) -> list[str]:
 @given(text=STRANGE)
 def test_errors_show_no_control_character(text: str) -> None:
     assert not controls(re.sub(r"\s", " ", format_error(text)))
+
+
+@given(times_us=st.lists(st.none() | st.integers(-(10**16), 1 << 61)))
+@example(times_us=[1_393_633_800_000_000, -1, None, 1 << 61])
+def test_times_of_pairs_are_iso_8601_in_csv(times_us: list[int | None]) -> None:
+    """NumPy writes all digits, and no sign of a year."""
+    table = pa.table(
+        {"r_id": [*range(len(times_us))], "s_at": pa.array(times_us, pa.timestamp("us", "UTC"))}
+    )
+    written = _with_texts(table)
+    assert written.column("r_id") == table.column("r_id")
+    expected = []
+    for each in times_us:
+        text = str(np.datetime64(each or 0, "us")).rstrip("0").rstrip(".")
+        expected.append(
+            None if each is None else f"{'+' if each > 253402300799999999 else ''}{text}Z"
+        )
+    assert written.column("s_at").to_pylist() == expected
 
 
 def test_help_of_all_commands(straggler: Straggler, snapshot: SnapshotAssertion) -> None:
