@@ -13,7 +13,7 @@ Rules of this file:
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -35,49 +35,27 @@ TIMEOUTS_MAX = 2
 SHOWN_SENTENCES = 4
 
 
-Report = Callable[[Results, str], None]
-"""Function that is told the results so far, and what was done last."""
+Report = Callable[[str], None]
+"""Function that is told what was done last, because all of an engine may take an hour."""
 
 
-def judge_engine(
-    engine: Engine,
-    number: int,
-    seed: int,
-    report: Report,
-    earlier: Results | None = None,
-    promises: Collection[str] = (),
-) -> Results:
-    """Judge an engine on ``number`` workloads a case, and try its findings.
+def judge_engine(engine: Engine, number: int, seed: int, report: Report) -> Results:
+    """Try the findings of an engine, and judge it on ``number`` workloads a case.
 
-    Only the cases of ``promises`` are judged, or all of them if there are none. What ``earlier``
-    results have of a case or finding is kept until it is replaced. ``report`` is told after each
-    case and finding, because all of them may take an hour. Raise
-    :class:`straggler.errors.UsageError` if the environment lacks the engine.
+    Raise :class:`straggler.errors.UsageError` if the environment lacks the engine.
     """
     engine.refuse_absent()
-    chosen = [each for each in engine.cases if not promises or each.promise in promises]
-    for asked in chosen:
+    for asked in engine.cases:
         _draw(asked, 1, seed)  # refuses bad settings before an hour has passed
-    cases = {(each.promise, each.how): each for each in earlier.cases} if earlier else {}
-    trails = {each.finding: each for each in earlier.trails} if earlier else {}
-
-    def results() -> Results:
-        known = [cases.get((asked.promise, asked.how)) for asked in engine.cases]
-        tried = [trails.get(finding) for finding in engine.findings]
-        found = tuple(filter(None, known)), tuple(filter(None, tried))
-        return Results(engine.name, engine.version, seed, *found)
-
+    trails, cases = list[Trail](), list[Case]()
     for finding in engine.findings:
-        is_new = not finding.promise and finding not in trails
-        if not promises or finding.promise in promises or is_new:
-            trail = trails[finding] = follow_trail(engine, finding)
-            report(results(), f"{engine.name}: {finding.script} {trail.outcome}")
+        trails.append(follow_trail(engine, finding))
+        report(f"{engine.name}: {finding.script} {trails[-1].outcome}")
     with closing(open_engine(engine)) as system:
-        for asked in chosen:
-            case = judge_case(asked, system, number, seed)
-            cases[asked.promise, asked.how] = case
-            report(results(), f"{engine.name}: {asked.promise} {case.outcome}")
-    return results()
+        for asked in engine.cases:
+            cases.append(judge_case(asked, system, number, seed))
+            report(f"{engine.name}: {asked.promise} {cases[-1].outcome}")
+    return Results(engine.name, engine.version, seed, tuple(cases), tuple(trails))
 
 
 def open_engine(engine: Engine) -> ProcessSystem:
