@@ -26,7 +26,7 @@ from straggler.conformance.results import CLOSED, FAILED, REPRODUCED, Case, Resu
 from straggler.errors import counted
 from straggler.judging.judge import AGREEMENT, broken_sentences, run_model, run_system
 from straggler.judging.processes import Limits, ProcessSystem
-from straggler.judging.trial import NOT_AGAIN, SHOWN_ARRIVALS, shrink
+from straggler.judging.trial import NOT_AGAIN, describe, shrink
 
 TRAIL_S = 300
 """Time for a script (s)."""
@@ -134,7 +134,7 @@ def judge_case(asked: Asked, system: ProcessSystem, number: int, seed: int) -> C
         f"It breaks on {of_all}.",
         dict(counts),
         number_broken,
-        (*_describe(small), *sentences[:SHOWN_SENTENCES]),
+        (*describe(small, _settings(small)), *sentences[:SHOWN_SENTENCES]),
         small.to_json(),
         said if is_failure else "",
     )
@@ -186,20 +186,9 @@ def make_small(
     return shrink(workload, broken, room.simpler, ends=lambda: system.timeouts > before)
 
 
-def _describe(workload: Workload) -> list[str]:
-    """Return a sentence for the query, and one for each arrival if there are few."""
-    shown = {name: value for name, value in workload.config.items() if name in _SHOWN_SETTINGS}
-    head = ", ".join(f"{name}={value}" for name, value in shown.items())
-    if len(workload.arrivals) > SHOWN_ARRIVALS:
-        return [f"{counted(len(workload.arrivals), 'arrival')}; {head}."]
-    return [
-        f"With {head}:",
-        *(
-            f"Tuple {event.stream}{event.source_id} arrives: key {event.key!r}, event time"
-            f" {event.event_time_us} us, value {event.value!r}."
-            for event in workload.arrivals
-        ),
-    ]
+def _settings(workload: Workload) -> dict[str, str]:
+    config = workload.config
+    return {name: f"{config[name]}" for name in _SHOWN_SETTINGS if name in config}
 
 
 _SHOWN_SETTINGS = (

@@ -81,7 +81,7 @@ class Trial:
         path = found.store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
-            *_describe(small, self.room.settings(small)),
+            *describe(small, self.room.settings(small)),
             f"Stored in {path}; run it again with: straggler replay {path}"
             + ("" if self.name == SPARK else " --trust"),
         ]
@@ -199,7 +199,7 @@ def shrink(
         return best
 
 
-def _describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
+def describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
     """Describe a workload, with one sentence for each arrival if there are few."""
     arrivals = counted(len(workload.arrivals), "arrival")
     batches = counted(len(list(workload.batches())), "batch")
