@@ -82,7 +82,6 @@ def make_case(
     args: Arguments,
     *,
     batches: int,
-    in_order: bool = False,
 ) -> Case:
     """Return the comparison of one query on one input.
 
@@ -96,7 +95,7 @@ def make_case(
         seed=args.seed,
         name=f"{source.name}, {title}",
     )
-    return Case(source.name, source.label, title, workload, in_order, source.set_aside)
+    return Case(source.name, source.label, title, workload, source.set_aside)
 
 
 # ---------------------------------------------------------------------------------------- limits

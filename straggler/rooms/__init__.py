@@ -49,8 +49,6 @@ class Case(NamedTuple):
     """Name of the input for a reader, for example with the word simulated."""
     query: str
     workload: Workload
-    in_order: bool
-    """Nothing in the input is late, so a run without late pairs is no objection."""
     set_aside: tuple[SetAside, ...] = ()
     """Bad rows of the files of the input."""
 

@@ -32,6 +32,7 @@ from model.vocabulary.join_conditions import write_condition
 from sim.join import ChainRun, from_settings
 from sim.join.room import UNRECORDED
 from straggler.errors import UsageError, counted
+from straggler.inputs import tables
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
@@ -80,23 +81,15 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
 
 def _case(
     args: Arguments,
-    streams: inputs.TwoStreams,
+    streams: tables.Recording,
     defaults: queries.Defaults,
     conditions: Conditions,
 ) -> Case:
     config = queries.query(args, defaults, conditions, streams.events)
-    queries.refuse_keyless(config, streams.without_keys)
+    queries.refuse_keyless(config, inputs.without_keys(streams.events))
     limits.refuse_pairs(streams.events, config, "--window")
     title = queries.describe(config, args.lateness_us is not None)
-    return make_case(
-        "join",
-        streams,
-        config,
-        title,
-        args,
-        batches=queries.BATCHES,
-        in_order=streams.in_order,
-    )
+    return make_case("join", streams, config, title, args, batches=queries.BATCHES)
 
 
 def compare(

@@ -22,7 +22,7 @@ from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from straggler.rooms.slack import queries
 from straggler.rooms.slack.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
-from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, tasks_hint
+from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, is_in_order, tasks_hint
 from straggler.rooms.windows.limits import refuse_settings, refuse_workload
 from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
 
@@ -63,7 +63,7 @@ def summarise_agreement(cases: Sequence[Figures]) -> str:
 def guard(case: Case, figures: Figures) -> Verdict:
     """Require a late pair and a correction: without them nothing that matters was compared."""
     late, corrections = int(figures["late"] or 0), int(figures["corrections"] or 0)
-    if case.in_order and not (late and corrections):
+    if is_in_order(case) and not (late and corrections):
         sentence = (
             f"{case.input} is in order, so nothing can be late: that puts nothing to the test"
         )
