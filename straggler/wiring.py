@@ -8,16 +8,15 @@ Rules of this file:
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from model.checking.claims import Outcome, Verdict
-from model.vocabulary import Event, System, Trace, Workload
+from model.vocabulary import System, Trace, Workload
 from model.vocabulary.durations import LONGEST_US
 from model.vocabulary.settings import JsonObject, PlainData, Settings
 from straggler.errors import UsageError
 from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_name
-from straggler.inputs.set_aside import SetAside
-from straggler.inputs.tables import cuts_into
+from straggler.inputs.tables import Recording, cuts_into
 from straggler.options import Arguments
 from straggler.rooms import Alternatives, Case, SkippedInput
 
@@ -25,30 +24,6 @@ ConfigT = TypeVar("ConfigT")
 RunT = TypeVar("RunT")
 
 # ----------------------------------------------------------------------------------------- cases
-
-
-class Input(Protocol):
-    """Arrivals with the names under which a user knows them."""
-
-    @property
-    def name(self) -> str:
-        """Name as the user gives it."""
-        ...
-
-    @property
-    def label(self) -> str:
-        """Name as it is shown, for example with the word simulated."""
-        ...
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Arrivals, in order."""
-        ...
-
-    @property
-    def set_aside(self) -> tuple[SetAside, ...]:
-        """Bad rows of the files that were read."""
-        ...
 
 
 def why_missing(name: str) -> str | None:
@@ -76,7 +51,7 @@ def select_inputs(
 
 def make_case(
     room: str,
-    source: Input,
+    source: Recording,
     query: Settings,
     title: str,
     args: Arguments,

@@ -81,8 +81,8 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
             continue
         network = inputs.load(name, args.seed, columns, args.sensors)
         config, title = queries.query(args, network, texts)
-        limits.refuse(config, network.events, network.label)
-        yield make_case("script", network, config, title, args, batches=queries.BATCHES)
+        limits.refuse(config, network.sent.events, network.sent.label)
+        yield make_case("script", network.sent, config, title, args, batches=queries.BATCHES)
 
 
 def compare(
