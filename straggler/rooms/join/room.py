@@ -7,7 +7,6 @@ from model.checking import diff
 from model.checking.claims import COMPLETE, Judgement, Outcome, Recording, Verdict
 from model.checking.diff import Difference
 from model.checking.explorer import Path
-from model.join import load_claims
 from model.join.claims import judge
 from model.join.control import decision_at
 from model.join.oracle import make_system
@@ -29,7 +28,7 @@ from model.vocabulary.join import (
     S,
 )
 from model.vocabulary.join_conditions import write_condition
-from sim.join import ChainRun, from_settings
+from sim.join import from_settings
 from sim.join.room import UNRECORDED
 from straggler.errors import UsageError, counted
 from straggler.inputs import tables
@@ -223,24 +222,6 @@ def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
 # ------------------------------------------------------------------------------------ timed runs
 
 
-def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
-    """Return a remark if a worker was ever fuller than section 8 of docs/join.md says.
-
-    The other statements there are about shedding and scaling, which a run may have switched off.
-    """
-    verdicts = load_claims.judge(run.moments, run.rule).verdicts
-    return tuple(
-        Remark(
-            "load",
-            f"not kept in every moment: {each.claim}. {each.sentence} There is no verdict, because"
-            " the claim assumes fresh sizes and a full window",
-            {"claim": each.claim, "outcome": str(each.outcome), "witness": list(each.witness)},
-        )
-        for each in verdicts
-        if each.claim == load_claims.NO_FALSE_SHEDDING and each.outcome is Outcome.BROKEN
-    )
-
-
 def _draw_chart(scope: str, variant: str, path: Path[State, Action]) -> tuple[str, ...]:
     return chart(scope_of(scope, variant), path)
 
@@ -296,7 +277,6 @@ ROOM = Room(
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=UNRECORDED,  # results are what is compared
     example=EXAMPLE,
-    timed_remarks=timed_remarks,
     errata=ERRATA,
     in_process_max=30_000,
 )
