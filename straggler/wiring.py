@@ -132,18 +132,6 @@ def spark_pipeline(find: Callable[[], Callable[[], System]]) -> Callable[[], Sys
     return make
 
 
-def spark_operator(find: Callable[[], System]) -> System:
-    """Return the part of the room's Spark pipeline that runs in process, without Spark.
-
-    ``find`` imports the room on Spark, and returns its ``run_in_process``.
-    """
-
-    def run(workload: Workload, /) -> Trace:
-        return find()(workload)
-
-    return run
-
-
 def judge_guard(
     guard: str,
     case: Case,

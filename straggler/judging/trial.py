@@ -94,7 +94,7 @@ class Trial:
 
         def fails_in_process(candidate: Workload) -> tuple[str, ...]:
             step_types = self._in_process_step_types
-            return self._beside_reference(self.room.in_process, candidate, step_types)
+            return self._beside_reference(self.room.in_process(), candidate, step_types)
 
         if self.name == SPARK and is_small and (first := fails_in_process(workload)):
             small = shrink(workload, fails_in_process, self.room.simpler)

@@ -227,8 +227,8 @@ class Room:
     """Return the model."""
     spark: Callable[[], System]
     """Return the Spark pipeline in the running session."""
-    in_process: System
-    """The part of the Spark pipeline that runs without Spark."""
+    in_process: Callable[[], System]
+    """Return the part of the Spark pipeline that runs without Spark."""
     in_process_step_types: tuple[type, ...]
     """Step classes that :attr:`in_process` records."""
     compare: Compare

@@ -40,7 +40,6 @@ from straggler.wiring import (
     judge_guard,
     make_case,
     select_inputs,
-    spark_operator,
     spark_pipeline,
     timed_run,
 )
@@ -240,7 +239,7 @@ ROOM = Room(
     cases=cases,
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.grouping.make_system),
-    in_process=spark_operator(lambda: straggler.grouping.run_in_process),
+    in_process=lambda: straggler.grouping.run_in_process,
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,

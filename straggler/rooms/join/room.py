@@ -42,7 +42,6 @@ from straggler.wiring import (
     judge_guard,
     make_case,
     select_inputs,
-    spark_operator,
     spark_pipeline,
     timed_run,
 )
@@ -219,9 +218,6 @@ def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
     return (Remark("recording", sentence, {**data, "outcome": str(found[0].outcome)}),)
 
 
-# ------------------------------------------------------------------------------------ timed runs
-
-
 def _draw_chart(scope: str, variant: str, path: Path[State, Action]) -> tuple[str, ...]:
     return chart(scope_of(scope, variant), path)
 
@@ -262,7 +258,7 @@ ROOM = Room(
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.join.make_system),
     slots=lambda workload: most_workers(JoinConfig.from_json(workload.config)),
-    in_process=spark_operator(lambda: straggler.join.run_in_process),
+    in_process=lambda: straggler.join.run_in_process,
     in_process_step_types=RESULTS,
     compare=compare,
     check=check,

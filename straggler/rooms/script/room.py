@@ -55,7 +55,6 @@ from straggler.wiring import (
     judge_guard,
     make_case,
     select_inputs,
-    spark_operator,
     spark_pipeline,
     timed_run,
 )
@@ -302,7 +301,7 @@ ROOM = Room(
     cases=cases,
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.script.make_system),
-    in_process=spark_operator(lambda: straggler.script.run_in_process),
+    in_process=lambda: straggler.script.run_in_process,
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,

@@ -24,7 +24,7 @@ from straggler.rooms.slack.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
 from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, is_in_order, tasks_hint
 from straggler.rooms.windows.limits import refuse_settings, refuse_workload
-from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+from straggler.wiring import judge_guard, spark_pipeline, timed_run
 
 GUARD = "something was late"
 UNTESTED = "corrections were not tested"
@@ -104,7 +104,7 @@ ROOM = Room(
     cases=partial(cases, "slack", queries.queries),
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.slack.make_system),
-    in_process=spark_operator(lambda: straggler.slack.run_in_process),
+    in_process=lambda: straggler.slack.run_in_process,
     in_process_step_types=(Result, Late, Judged, Rejected, Progress),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,

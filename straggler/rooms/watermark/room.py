@@ -24,7 +24,7 @@ from straggler.rooms.watermark.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
 from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, is_in_order, tasks_hint
 from straggler.rooms.windows.limits import refuse_settings
-from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+from straggler.wiring import judge_guard, spark_pipeline, timed_run
 
 GUARD = "the wait followed the disorder"
 SECOND_US = 1_000_000
@@ -114,7 +114,7 @@ ROOM = Room(
     cases=partial(cases, "watermark", queries.queries),
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.watermark.make_system),
-    in_process=spark_operator(lambda: straggler.watermark.run_in_process),
+    in_process=lambda: straggler.watermark.run_in_process,
     in_process_step_types=(Clock, Passing, Inserted, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
