@@ -6,11 +6,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from model.vocabulary.settings import nearest
 from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unwritable
-from straggler.errors import UsageError
+from straggler.errors import refuse_unknown
 from straggler.inputs.text_files import write_output
 from straggler.options import PATH, Arguments, Option
 from straggler.pages.errata import Confirmation, Erratum, describe, markdown
@@ -70,9 +69,7 @@ def _chosen(asked: Sequence[Room], only: Sequence[str]) -> list[tuple[Room, Erra
     known = [(room, erratum) for room in asked for erratum in room.errata]
     names = [erratum.name for _, erratum in known]
     for name in only:
-        if name not in names:
-            listing = ", ".join(names)
-            raise UsageError(f"there is no erratum {name!r}, only {listing}{nearest(name, names)}")
+        refuse_unknown("erratum", name, names)
     return [each for each in known if not only or each[1].name in only]
 
 

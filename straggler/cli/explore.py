@@ -6,11 +6,10 @@ from typing import NamedTuple
 from rich.console import Console
 
 from model.checking.claims import Outcome, Verdict, combine
-from model.vocabulary.settings import nearest
 from straggler.cli import render
 from straggler.cli.commands import Group, room_group
 from straggler.cli.outputs import refuse_unwritable, write_json
-from straggler.errors import UsageError
+from straggler.errors import UsageError, refuse_unknown
 from straggler.judging.judge import compare_traces
 from straggler.options import PATH, Arguments, Option
 from straggler.rooms import AnyExploration, Explorer, Room, find_room
@@ -89,10 +88,8 @@ def _scopes(chosen: Room, asked: str | None) -> tuple[str, ...]:
 
 
 def _known(name: str | None, known: Collection[str], what: str) -> None:
-    if name is not None and name not in known:
-        raise UsageError(
-            f"there is no {what} {name!r}, only {', '.join(known)}{nearest(name, known)}"
-        )
+    if name is not None:
+        refuse_unknown(what, name, known)
 
 
 def _refuse_elsewhere(explorer: Explorer, variant: str | None, scope: str | None) -> None:

@@ -16,9 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
 from model.vocabulary.extras import describe_missing, installation
-from model.vocabulary.settings import nearest
 from straggler.cli.interrupts import report_interrupts
-from straggler.errors import UsageError, format_error
+from straggler.errors import UsageError, format_error, refuse_unknown
 
 if TYPE_CHECKING:
     import click
@@ -175,9 +174,7 @@ def _run(arguments: list[str]) -> int:
 
 def _load(name: str) -> "click.Command":
     """Return a command, whose module is imported now."""
-    if name not in COMMANDS:
-        known = ", ".join(COMMANDS)
-        raise UsageError(f"there is no command {name!r}, only {known}{nearest(name, COMMANDS)}")
+    refuse_unknown("command", name, COMMANDS)
     module = import_module(f"straggler.cli.{name}")
     command: click.Command = module.make_command(COMMANDS[name])
     return command

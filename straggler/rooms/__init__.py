@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from model.checking.claims import COMPLETE, Judgement, Recording, Verdict
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.settings import JsonObject, Settings, nearest
+from model.vocabulary.settings import JsonObject, Settings
 from model.vocabulary.trace import TraceReader
-from straggler.errors import UsageError
+from straggler.errors import UsageError, refuse_unknown
 
 if TYPE_CHECKING:
     from model.checking.diff import Difference
@@ -314,11 +314,7 @@ def find_room(name: str) -> Room:
     Raise :class:`UsageError` with a suggestion if there is no such room, and for a room without
     its object.
     """
-    known = room_names()
-    if name not in known:
-        raise UsageError(
-            f"there is no room {name!r}, only {', '.join(known)}{nearest(name, known)}"
-        )
+    refuse_unknown("room", name, room_names())
     module = import_module(f"{__name__}.{name}.room")
     if not hasattr(module, "ROOM"):
         raise UsageError(f"{module.__name__} defines no ROOM; a room is its folder and this object")

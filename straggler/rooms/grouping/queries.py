@@ -6,7 +6,7 @@ from typing import NamedTuple
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
 from model.vocabulary.settings import JsonObject, PlainData, nearest, settings_of
-from straggler.errors import UsageError
+from straggler.errors import UsageError, refuse_unknown
 from straggler.options import QUERY, Arguments, Duration, Option
 from straggler.rooms.grouping.limits import INSTANCES_MAX, refuse_config
 
@@ -80,11 +80,8 @@ def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[Query]:
 
 
 def _policies(names: Sequence[str]) -> tuple[str, ...]:
-    known = (*POLICIES, ALL)
     for name in names:
-        if name not in known:
-            listing = ", ".join(known)
-            raise UsageError(f"there is no policy {name!r}, only {listing}{nearest(name, known)}")
+        refuse_unknown("policy", name, (*POLICIES, ALL))
     return POLICIES if ALL in names else tuple(dict.fromkeys(names))
 
 
