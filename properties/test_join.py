@@ -31,7 +31,7 @@ from straggler.rooms.join.load_curves import Course, courses
 from straggler.rooms.join.spark_machine import SparkMachine
 from straggler.strategies.columns import COLUMNED, count_columns
 from straggler.strategies.join import STRUCK, TimedCase, cases, recordings_on_chains
-from straggler.strategies.streams import SEEDS
+from straggler.strategies.networks import SEEDS
 from straggler.strategies.telling_chains import OPEN, TELLING, in_time
 from straggler.strategies.troubled import all_of, chains_everywhere
 

@@ -30,7 +30,6 @@ from straggler.strategies.networks import SEEDS, STEPS, plans, sources, upto
 from straggler.strategies.scales import SCALES, USUAL
 from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
-__all__ = ["SEEDS", "plans", "sources", "upto"]  # besides the names defined here
 CUTS_MAX = 4
 
 # ------------------------------------------------------------------------------------- queries
@@ -225,11 +224,9 @@ def timed_cases(draw: st.DrawFn, region: str | None = None) -> TimedCase[SlackCo
     return TimedCase(config, draw(timings(config, region)))
 
 
-def cases(
-    aggregates: Sequence[str] = AGGREGATES, controls: Sequence[str] = CONTROLS
-) -> st.SearchStrategy[Workload]:
+def cases() -> st.SearchStrategy[Workload]:
     """Draw a query and a stream for it."""
-    return configs(aggregates, controls).flatmap(with_start).flatmap(workloads)
+    return configs().flatmap(with_start).flatmap(workloads)
 
 
 def _workload(config: Query, events: tuple[Event, ...], cuts: tuple[int, ...]) -> Workload:
