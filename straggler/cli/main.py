@@ -51,7 +51,6 @@ EXTRAS = {
 }
 """Extras that a command needs, but for ``sim``, which all need."""
 ABOUT = "Reference models and property tests for late data and slow workers, on Spark."
-COMPLETION_VARIABLE = "_STRAGGLER_COMPLETE"
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Numbers of the errors of a full disk."""
@@ -153,7 +152,6 @@ def _escape_output() -> None:
 def _run(arguments: list[str]) -> int:
     # Imported here because it takes a while, and Ctrl-C has to work from the start.
     import click
-    from click.shell_completion import shell_complete
 
     from straggler.cli.commands import Group, sentence_of
 
@@ -161,8 +159,6 @@ def _run(arguments: list[str]) -> int:
         ["--version"], help="show the version", is_flag=True, is_eager=True, callback=_show_version
     )
     root = Group(ABOUT, EPILOG, "command", COMMANDS, _load, [version])
-    if instruction := os.environ.get(COMPLETION_VARIABLE):
-        return shell_complete(root, {}, "straggler", COMPLETION_VARIABLE, instruction)
     try:
         with root.make_context("straggler", list(arguments) or ["--help"]) as context:
             return root.invoke(context)

@@ -1,4 +1,4 @@
-"""Output of commands: help, completion, files, and ``-`` for standard output.
+"""Output of commands: help, files, and ``-`` for standard output.
 
 Files are refused first, and never half-written.
 """
@@ -189,22 +189,6 @@ def test_help_on_a_room_fits_a_screen_and_is_about_that_room(
         assert not [each for each in others if f"straggler {command} {each}" in done.out]
     few, every = (straggler("diff", room, option).out for option in ("--help", "--help-all"))
     assert len(every.splitlines()) > len(few.splitlines())
-
-
-def test_words_are_completed(straggler: Straggler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("_STRAGGLER_COMPLETE", "bash_source")
-    assert "_straggler_completion" in straggler().out
-    monkeypatch.setenv("_STRAGGLER_COMPLETE", "bash_complete")
-    for words, completed in (
-        ("straggler di", "plain,diff"),
-        ("straggler diff j", "plain,join"),
-        ("straggler diff slack --control pd-", "plain,pd-clamped"),
-    ):
-        monkeypatch.setenv("COMP_WORDS", words)
-        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-        done = straggler()
-        assert (done.code, done.err) == (0, "")
-        assert done.out.startswith(completed)
 
 
 def test_the_version_is_printed_without_heavy_imports() -> None:
