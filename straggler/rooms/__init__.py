@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from model.checking.diff import Difference
     from model.checking.explorer import Exploration
     from model.checking.explorer import Path as Behaviour
+    from model.checking.variants import Variant
+    from model.join.variants import Variant as ChainVariant
     from sim.kernel.plan import Plan
     from sim.kernel.run import TimedRun
     from sim.timed_room import TimedRoom
@@ -138,37 +140,8 @@ class JudgedCase(NamedTuple):
     """Step classes that are compared."""
 
 
-class PlantedBug(Protocol):
-    """Rules of the model that break a promise on purpose."""
-
-    @property
-    def promise(self) -> str:
-        """Name of the claim that the rules break."""
-        ...
-
-    @property
-    def mistake(self) -> str:
-        """Sentence that states the wrong rule."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Text or author of the rule."""
-        ...
-
-    @property
-    def corrected(self) -> str:
-        """Sentence that states the rule that keeps the promise."""
-        ...
-
-    @property
-    def example(self) -> Workload:
-        """Small workload on which the promise breaks."""
-        ...
-
-    def make_system(self) -> System:
-        """Return the model with these rules."""
-        ...
+PlantedBug: TypeAlias = "Variant[Any] | ChainVariant"
+"""Rules of the model that break a promise on purpose."""
 
 
 class Alternatives(NamedTuple):
