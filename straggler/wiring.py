@@ -7,12 +7,10 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import isfinite
 from typing import TypeVar
 
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.durations import LONGEST_US
 from model.vocabulary.settings import JsonObject, PlainData, Settings
 from straggler.errors import UsageError
 from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_name
@@ -89,14 +87,6 @@ def refuse_larger(settings: Mapping[str, str], largest: Mapping[str, float]) -> 
     for key, text in settings.items():
         if key in largest and _parse(text) > largest[key]:
             raise UsageError(f"{key} is {text}; at most {largest[key]} is allowed")
-
-
-def refuse_long_times(settings: Mapping[str, str]) -> None:
-    """Raise :class:`UsageError` for a time beyond the longest duration."""
-    for key, text in settings.items():
-        number = _parse(text)
-        if key.endswith("_us") and isfinite(number) and abs(number) > LONGEST_US:
-            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
 
 
 def _parse(text: str) -> float:
