@@ -7,7 +7,7 @@ from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
 from model.vocabulary.settings import JsonObject, PlainData, nearest, settings_of
 from straggler.errors import UsageError, refuse_unknown
-from straggler.options import QUERY, Arguments, Duration, Option
+from straggler.options import QUERY, Arguments, Option
 from straggler.rooms.grouping.limits import INSTANCES_MAX, refuse_config
 
 BATCHES = 3
@@ -57,8 +57,6 @@ def options() -> Iterator[Option]:
         f" {SLOW_US // FAST_US} times slower, {SENDERS} senders, {WINDOWS} windows)"
     )
     yield Option("--set", router, "router", multiple=True, metavar="NAME=VALUE", section=QUERY)
-    # Its refusal says what to write instead.
-    yield Option("--window", "", "window_us", type=Duration(), hidden=True)
 
 
 def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[Query]:

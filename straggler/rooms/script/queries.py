@@ -9,7 +9,7 @@ from model.vocabulary.script.config import CLUSTER, WATERMARKS
 from model.vocabulary.script.tree import Sensor, Workflow, walk
 from model.vocabulary.settings import settings_of
 from straggler.errors import UsageError, counted
-from straggler.options import PATH, QUERY, Arguments, Duration, Option, in_options, setting_options
+from straggler.options import PATH, QUERY, Arguments, Option, in_options, setting_options
 from straggler.rooms.script import inputs, limits
 from straggler.rooms.script.inputs import Network, Texts, read_all, workflows
 
@@ -46,8 +46,6 @@ def options() -> Iterator[Option]:
     yield SENSORS
     yield from setting_options({"cap_percent": SETTINGS["cap_percent"]}, _USUAL)
     yield from watermark_options()
-    # Its refusal says that scripts have windows of their own.
-    yield Option("--window", "", "window_us", type=Duration(), hidden=True)
 
 
 def watermark_options() -> Iterator[Option]:

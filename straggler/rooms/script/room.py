@@ -32,7 +32,7 @@ from sim.script import TimedRun, from_settings, side_by_side
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLAN
 from sim.script.room import TIMED_ROOM
-from straggler.errors import UsageError, counted
+from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import (
@@ -69,8 +69,6 @@ IDENTITY = {
 
 def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every input, with all the scripts that the options select."""
-    if args.room == "script" and args.window_us is not None:
-        raise UsageError("--window: in room script the scripts say how long windows are")
     # A user's scripts name the sensors of the input that needs no recording.
     usual = ("weather",) if args.scripts else tuple(inputs.NAMED)
     texts = queries.load_scripts(args)
