@@ -35,13 +35,6 @@ BY_INPUT = {
 }
 
 
-class Query(NamedTuple):
-    """A router and its title."""
-
-    config: GroupingConfig
-    title: str
-
-
 TIMES = "times_us"
 SETTINGS = {name: each for name, each in settings_of(GroupingConfig).items() if name != "policy"}
 """Settings that ``--set`` takes besides :data:`TIMES`."""
@@ -59,8 +52,8 @@ def options() -> Iterator[Option]:
     yield Option("--set", router, "router", multiple=True, metavar="NAME=VALUE", section=QUERY)
 
 
-def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[Query]:
-    """Yield the routers for an input with ``tuples`` tuples, as the options say.
+def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[tuple[GroupingConfig, str]]:
+    """Yield the routers for an input with ``tuples`` tuples, as the options say, each with a title.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
@@ -74,7 +67,7 @@ def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[Query]:
         except ValueError as error:
             raise UsageError(f"--set: {error}") from error
         refuse_config(config)
-        yield Query(config, ", ".join([policy, *others]))
+        yield config, ", ".join([policy, *others])
 
 
 def _policies(names: Sequence[str]) -> tuple[str, ...]:

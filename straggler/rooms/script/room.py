@@ -26,7 +26,7 @@ from model.vocabulary.script.config import (
 )
 from model.vocabulary.script.placement import hash_baseline
 from model.vocabulary.script.plan import compile_plan
-from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
+from model.vocabulary.script.tree import Name, Statement, Workflow, walk
 from sim.kernel.plan import Plan as TimedPlan
 from sim.script import TimedRun, from_settings, side_by_side
 from sim.script.host import ScriptTuning
@@ -231,7 +231,7 @@ def simpler(workload: Workload) -> Iterator[Workload]:
         configs.append(replace(config, workers=1))
     if config.watermark != "fixed":
         configs.append(replace(config, watermark="fixed", cluster=CLUSTER))
-    used = config.asked_for | _named(flows) | {event.key for event in workload.arrivals}
+    used = {*queries.sensors_of(flows), *[event.key for event in workload.arrivals]}
     kept = tuple(pair for pair in config.sensors if pair[0] in used)
     if len(kept) < len(config.sensors):
         configs.append(replace(config, sensors=kept))
@@ -252,26 +252,19 @@ def _names(statements: Sequence[Statement]) -> set[str]:
     return {node.name for node in nodes if isinstance(node, Name)}
 
 
-def _named(flows: Sequence[Workflow]) -> set[str]:
-    statements = (each for flow in flows for each in flow.statements)
-    nodes = (node for each in statements for node, _ in walk(each.expression))
-    return {node.id for node in nodes if isinstance(node, Sensor)}
-
-
 def settings(workload: Workload) -> Mapping[str, object]:
     """Return the scripts as text, and the settings with which they run."""
     config = ScriptConfig.from_json(workload.config)
-    scripts = {flow.name: "; ".join(unparse(flow).splitlines()) for flow in config.workflows}
+    scripts = {
+        f"the script {flow.name}": f"[{'; '.join(unparse(flow).splitlines())}]"
+        for flow in config.workflows
+    }
     names = ["workers", "lateness_us", "cap_percent"]
     if config.watermark != "fixed":
         names += ["watermark", "cluster"]
     if config.idle_after_us is not None:
         names.append("idle_after_us")
-    return {**{name: getattr(config, name) for name in names}, **_quoted(scripts)}
-
-
-def _quoted(scripts: Mapping[str, str]) -> dict[str, str]:
-    return {f"the script {name}": f"[{text}]" for name, text in scripts.items()}
+    return {**{name: getattr(config, name) for name in names}, **scripts}
 
 
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)
