@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from spark_impl.runtime.packages import archive
-from straggler.cli import diff, explore, render, sim
+from straggler.cli import diff, render, sim
 from straggler.cli import main as cli
 from straggler.cli.join import _with_texts
 from straggler.cli.main import COMMANDS
@@ -32,26 +32,18 @@ def breaks(*_: object) -> Any:
     raise LookupError("no\nidea")
 
 
-@pytest.mark.parametrize("line", ["diff slack --json", "explore slack --json", "sim slack --json"])
+@pytest.mark.parametrize("line", ["diff slack --json", "sim slack --json"])
 def test_an_unwritable_output_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
 ) -> None:
     monkeypatch.setattr(diff, "columns_of", breaks)
-    monkeypatch.setattr(explore, "find_room", breaks)
     monkeypatch.setattr(sim, "find_room", breaks)
     for path in (".", "missing/dir/a", "/proc/x.json"):
         assert_refused(straggler(*line.split(), path), f"{line.split()[-1]} '{path}'")
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "sim slack --set messages=200",
-        "explore slack --scope conformal --variant lost_update",
-        "script explain x.script",
-    ],
-)
+@pytest.mark.parametrize("line", ["sim slack --set messages=200", "script explain x.script"])
 def test_json_on_standard_output_leaves_the_rest_to_standard_error(
     straggler: Straggler, tmp_path: Path, line: str
 ) -> None:
