@@ -170,8 +170,8 @@ def arrivals(draw: st.DrawFn, config: Query) -> tuple[Event, ...]:
 
 
 def without_redeliveries(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the first delivery of every tuple, for a query without deduplication."""
-    first = {event.source_id: event for event in reversed(events)}
+    """Return the first delivery of every tuple, for what takes none a second time."""
+    first = {(event.stream, event.source_id): event for event in reversed(events)}
     kept = sorted(first.values(), key=lambda event: event.seq)
     return [event._replace(seq=seq) for seq, event in enumerate(kept)]
 
