@@ -13,11 +13,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from benchmarks import api
+from benchmarks import api, settings
 from benchmarks.__main__ import MEASURED, RESULTS, readable
 from model.vocabulary.settings import JsonObject
 from straggler.cli.render import markdown
-from straggler.pages import reproduction, settings
+from straggler.pages import reproduction
 from straggler.rooms import room_names
 from tests.soak.table import add_to
 

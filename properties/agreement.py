@@ -32,7 +32,7 @@ class Agreement:
 
     def of_steps(self, case: Workload, expected: Trace) -> None:
         """Compare what Spark's operator records in process with a trace of the model."""
-        observed, kinds = self.room.in_process(case), self.room.in_process_step_types
+        observed, kinds = self.room.in_process()(case), self.room.in_process_step_types
         self._compare(case, expected, observed, kinds)
         if {*kinds} == {*self.room.step_types}:  # then no rounding is allowed, either
             assert observed.digest() == expected.digest()

@@ -15,7 +15,7 @@ from model.join import control as controls
 from model.join.claims import CLAIMS, evidence_of
 from model.join.replay import validate_recording
 from model.join.run import run as model_run
-from model.vocabulary import Trace, Workload
+from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import END_US, PROTOCOL, Decision, Match, Rejected
 from model.vocabulary.join_load import LoadRules, LoadState, Measured
 from properties.agreement import Agreement, TestT, put_to_the_test
@@ -30,9 +30,10 @@ from spark_impl.join.in_process import Network
 from straggler.rooms.join.load_curves import Course, courses
 from straggler.rooms.join.spark_machine import SparkMachine
 from straggler.strategies.columns import COLUMNED, count_columns
-from straggler.strategies.join import STRUCK, TimedCase, cases, recordings_on_chains
-from straggler.strategies.streams import SEEDS
+from straggler.strategies.join import STRUCK, cases, recordings_on_chains
+from straggler.strategies.networks import SEEDS
 from straggler.strategies.telling_chains import OPEN, TELLING, in_time
+from straggler.strategies.timed_cases import TimedCase
 from straggler.strategies.troubled import all_of, chains_everywhere
 
 NETWORKS = (
@@ -124,9 +125,9 @@ TROUBLES = ("arrivals_taken_again", "intake_pauses", "blocks", "sent_again", "ca
 FIGURES = ("shed", "shed_at_log", "failures", *TROUBLES)
 
 
-def runs_are_right(chains: Sequence[TimedCase], turn: int, reached: Reached) -> None:
+def runs_are_right(chains: Sequence[TimedCase[JoinConfig]], turn: int, reached: Reached) -> None:
     """Assert that runs find every pair once, on the model's workers and on Spark's in turn."""
-    for number, (config, plan, seed) in enumerate(chains, turn):
+    for number, (config, (plan, seed)) in enumerate(chains, turn):
         machine = MACHINES[number % len(MACHINES)]
         run_is_right(simulate(plan, config, seed, machine=machine), reached)
 
@@ -136,7 +137,7 @@ def runs_are_right(chains: Sequence[TimedCase], turn: int, reached: Reached) -> 
 @example(chains=[in_time(case) for case in TELLING.values()], turn=1)
 @given(chains=all_of(STRUCK, recordings_on_chains), turn=TURNS)
 def test_a_recording_finds_every_pair_once_whatever_the_timing(
-    reached: Reached, chains: Sequence[TimedCase], turn: int
+    reached: Reached, chains: Sequence[TimedCase[JoinConfig]], turn: int
 ) -> None:
     runs_are_right(chains, turn, reached)
 
@@ -144,7 +145,7 @@ def test_a_recording_finds_every_pair_once_whatever_the_timing(
 @promised("shed", "shed_at_log", "failures", "duplicate", examples=3)
 @given(chains=chains_everywhere(), turn=TURNS)
 def test_a_cluster_finds_every_pair_once_whatever_the_timing(
-    reached: Reached, chains: Sequence[TimedCase], turn: int
+    reached: Reached, chains: Sequence[TimedCase[JoinConfig]], turn: int
 ) -> None:
     runs_are_right(chains, turn, reached)
 

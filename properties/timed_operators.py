@@ -33,9 +33,10 @@ from straggler.rooms.grouping.spark_machine import SparkMachine as Routers
 from straggler.rooms.join.spark_machine import SparkMachine as Chain
 from straggler.rooms.script.spark_machine import SparkMachine as Scripts
 from straggler.rooms.windows.spark_machine import SparkMachine as Task
+from straggler.strategies import grouping as routers
 from straggler.strategies.streams import configs as slack_configs
 from straggler.strategies.timed_cases import TimedCase
-from straggler.strategies.troubled import chains, routers, scripts, troubled, windowed
+from straggler.strategies.troubled import chains, scripts, troubled, windowed
 from straggler.strategies.watermark import configs as watermark_configs
 
 
@@ -179,7 +180,9 @@ OPERATORS: Mapping[str, Operator] = {
         _windows_of(SLACK, slack.simulate, slack_configs),
         _windows_of(WATERMARK, watermark.simulate, watermark_configs),
         Operator("join", chains, join.simulate, Chain, OF_JOIN, _in_join),
-        Operator("grouping", routers, grouping.simulate, Routers, SERVED_AGAIN, _in_grouping),
+        Operator(
+            "grouping", routers.timed_cases, grouping.simulate, Routers, SERVED_AGAIN, _in_grouping
+        ),
         Operator("script", scripts, script.simulate, Scripts, OF_SCRIPTS),
     )
 }

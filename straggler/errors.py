@@ -1,7 +1,9 @@
 """Errors of users, and the words of their messages."""
 
 import re
+from collections.abc import Collection
 
+from model.vocabulary.settings import nearest
 from model.vocabulary.texts import escaped
 
 LONGEST_WORD = 400
@@ -14,6 +16,13 @@ class UsageError(Exception):
 
 class SystemFailedError(Exception):
     """A failure of a system on trial: a sentence whose subject, the system, is left out."""
+
+
+def refuse_unknown(what: str, name: str, known: Collection[str]) -> None:
+    """Raise :class:`UsageError` with a suggestion if a name is none of those that are known."""
+    if name not in known:
+        listing = f"{', '.join(known)}{nearest(name, known)}"
+        raise UsageError(f"there is no {what} {name!r}, only {listing}")
 
 
 def format_error(sentence: str) -> str:

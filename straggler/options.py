@@ -11,7 +11,6 @@ Rules of this file:
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias
@@ -143,14 +142,7 @@ def setting_options(
             common["type"] = Duration()
         else:
             common |= {"type": setting.kind, "metavar": _METAVARS.get(setting.kind, "NAME")}
-            common["shell_complete"] = partial(_complete, setting.choices or ())
         yield Option(option_of(name), "".join(words), **common)
-
-
-def _complete(
-    choices: Iterable[str], _context: object, _parameter: object, incomplete: str
-) -> list[str]:
-    return [each for each in choices if each.startswith(incomplete)]
 
 
 def default_in_words(setting: Setting) -> str:

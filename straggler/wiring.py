@@ -7,17 +7,14 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import isfinite
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from model.checking.claims import Outcome, Verdict
-from model.vocabulary import Event, System, Trace, Workload
-from model.vocabulary.durations import LONGEST_US
+from model.vocabulary import System, Trace, Workload
 from model.vocabulary.settings import JsonObject, PlainData, Settings
 from straggler.errors import UsageError
 from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_name
-from straggler.inputs.set_aside import SetAside
-from straggler.inputs.tables import cuts_into
+from straggler.inputs.tables import Recording, cuts_into
 from straggler.options import Arguments
 from straggler.rooms import Alternatives, Case, SkippedInput
 
@@ -25,30 +22,6 @@ ConfigT = TypeVar("ConfigT")
 RunT = TypeVar("RunT")
 
 # ----------------------------------------------------------------------------------------- cases
-
-
-class Input(Protocol):
-    """Arrivals with the names under which a user knows them."""
-
-    @property
-    def name(self) -> str:
-        """Name as the user gives it."""
-        ...
-
-    @property
-    def label(self) -> str:
-        """Name as it is shown, for example with the word simulated."""
-        ...
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Arrivals, in order."""
-        ...
-
-    @property
-    def set_aside(self) -> tuple[SetAside, ...]:
-        """Bad rows of the files that were read."""
-        ...
 
 
 def why_missing(name: str) -> str | None:
@@ -76,13 +49,12 @@ def select_inputs(
 
 def make_case(
     room: str,
-    source: Input,
+    source: Recording,
     query: Settings,
     title: str,
     args: Arguments,
     *,
     batches: int,
-    in_order: bool = False,
 ) -> Case:
     """Return the comparison of one query on one input.
 
@@ -96,7 +68,7 @@ def make_case(
         seed=args.seed,
         name=f"{source.name}, {title}",
     )
-    return Case(source.name, source.label, title, workload, in_order, source.set_aside)
+    return Case(source.name, source.label, title, workload, source.set_aside)
 
 
 # ---------------------------------------------------------------------------------------- limits
@@ -115,14 +87,6 @@ def refuse_larger(settings: Mapping[str, str], largest: Mapping[str, float]) -> 
     for key, text in settings.items():
         if key in largest and _parse(text) > largest[key]:
             raise UsageError(f"{key} is {text}; at most {largest[key]} is allowed")
-
-
-def refuse_long_times(settings: Mapping[str, str]) -> None:
-    """Raise :class:`UsageError` for a time beyond the longest duration."""
-    for key, text in settings.items():
-        number = _parse(text)
-        if key.endswith("_us") and isfinite(number) and abs(number) > LONGEST_US:
-            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
 
 
 def _parse(text: str) -> float:
@@ -156,18 +120,6 @@ def spark_pipeline(find: Callable[[], Callable[[], System]]) -> Callable[[], Sys
         return run
 
     return make
-
-
-def spark_operator(find: Callable[[], System]) -> System:
-    """Return the part of the room's Spark pipeline that runs in process, without Spark.
-
-    ``find`` imports the room on Spark, and returns its ``run_in_process``.
-    """
-
-    def run(workload: Workload, /) -> Trace:
-        return find()(workload)
-
-    return run
 
 
 def judge_guard(

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, NoReturn
 
 import click
-from click.shell_completion import CompletionItem
 
 from model.vocabulary.settings import nearest
 from straggler.cli.outputs import refuse_overwriting
@@ -145,13 +144,11 @@ class Group(click.Group):
         return list(self.summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command; raise :class:`UsageError` if there is none, unless words are completed.
+        """Load a command; raise :class:`UsageError` if there is none.
 
         Return None for an option, which click then refuses.
         """
-        if cmd_name.startswith("-") or (ctx.resilient_parsing and cmd_name not in self.summaries):
-            return None
-        return self.load(cmd_name)
+        return None if cmd_name.startswith("-") else self.load(cmd_name)
 
     def invoke(self, ctx: click.Context) -> int:
         """Run the command that the arguments name, and return its exit code."""
@@ -161,7 +158,7 @@ class Group(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse arguments up to the command; raise :class:`UsageError` if there is none."""
         rest = super().parse_args(ctx, args)
-        if not args and not ctx.resilient_parsing:
+        if not args:
             raise UsageError(f"{self.noun.upper()} is missing: {self._listing()}")
         return rest
 
@@ -172,15 +169,6 @@ class Group(click.Group):
                 formatter.write_dl(list(self.summaries.items()))
             else:
                 formatter.write_text(self._listing())
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands and options that begin with a word, without loading any."""
-        found = [
-            CompletionItem(name, help=summary or None)
-            for name, summary in self.summaries.items()
-            if name.startswith(incomplete)
-        ]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def _listing(self) -> str:
         *others, last = self.summaries

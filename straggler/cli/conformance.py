@@ -1,9 +1,8 @@
 """``straggler conformance``: engines of others, judged by the promises, as a page."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import click
@@ -15,7 +14,7 @@ from straggler.cli.outputs import refuse_unwritable
 from straggler.conformance.engines import Engine, engine_names, load_engine
 from straggler.conformance.page import Row, verdict, write_page
 from straggler.conformance.promises import PROMISES
-from straggler.conformance.results import Results, read_results, write_results
+from straggler.conformance.results import read_results, write_results
 from straggler.conformance.trials import judge_engine
 from straggler.errors import UsageError, format_error
 from straggler.inputs.text_files import write_output
@@ -26,12 +25,11 @@ examples:
   make engines                                     the environments of all engines
   straggler conformance                            judge every engine
   straggler conformance duckdb polars --workloads 20
-  straggler conformance duckdb --promise pairs-once
   straggler conformance --stored --markdown docs/conformance.md
 
-Results are stored in results.json beside the adapter, case by case; --markdown writes a page with
-the stored results of all engines. The exit code is 0 if all engines could be judged, whatever the
-verdicts. If some could not, it is 2: a sentence says why for each, and the others are judged.
+Results are stored in results.json beside the adapter, engine by engine; --markdown writes a page
+with the stored results of all engines. The exit code is 0 if all engines could be judged, whatever
+the verdicts. If some could not, it is 2: a sentence says why for each, and the others are judged.
 """
 
 
@@ -52,12 +50,6 @@ def make_command(summary: str) -> Command:
             metavar="FOLDER",
         ),
         Option(
-            "--promise",
-            f"judge this promise again, and keep the rest: {', '.join(PROMISES)}; may be repeated",
-            type=click.Choice(tuple(PROMISES)),
-            multiple=True,
-        ),
-        Option(
             "--workloads",
             f"workloads of each cell; {WORKLOADS} by default",
             type=click.IntRange(1),
@@ -74,8 +66,8 @@ def run(args: Arguments) -> int:
     refuse_unwritable("--markdown", args.markdown)
     if args.stored and args.engines:
         raise UsageError("--stored judges nothing, so it takes no names of engines")
-    if args.stored and not (args.workloads is None and args.seed is None and not args.promise):
-        raise UsageError("--stored judges nothing, so it takes no --workloads, --seed or --promise")
+    if args.stored and not (args.workloads is None and args.seed is None):
+        raise UsageError("--stored judges nothing, so it takes no --workloads or --seed")
     number = WORKLOADS if args.workloads is None else args.workloads
     seed = SEED if args.seed is None else args.seed
     names = engine_names(args.folder)
@@ -85,7 +77,7 @@ def run(args: Arguments) -> int:
     refusals: dict[str, UsageError] = {}
     for engine in () if args.stored else chosen:
         with _collected(refusals, engine):
-            _judge(engine, number, seed, args.promise)
+            write_results(engine, judge_engine(engine, number, seed, _say))
     rows = []
     for engine in engines:
         row = Row(engine, None)
@@ -110,29 +102,7 @@ def _collected(refusals: dict[str, UsageError], engine: Engine) -> Iterator[None
         refusals.setdefault(engine.name, error)
 
 
-def _judge(engine: Engine, number: int, seed: int, promises: Sequence[str]) -> None:
-    """Judge an engine, and store the results; each stored one stays until it is replaced."""
-    try:
-        stored = read_results(engine)
-    except UsageError:  # damaged, or of another version: nothing of it can stay
-        if promises:
-            raise
-        stored = None
-    has_seed = stored is None or stored.seed == seed
-    if promises and stored is not None and not has_seed:
-        raise UsageError(
-            f"{engine.results} is about seed {stored.seed}, not {seed}; judge all promises"
-        )
-    earlier = stored if has_seed else None
-    # Results of two seeds do not mix: those of the earlier one stay until all others are there.
-    report = partial(_report, engine, stores=has_seed)
-    write_results(engine, judge_engine(engine, number, seed, report, earlier, promises))
-
-
-def _report(engine: Engine, results: Results, line: str, *, stores: bool) -> None:
-    """Store the results so far, and say on a terminal what was done."""
-    if stores:
-        write_results(engine, results)
+def _say(line: str) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(f"{escaped(line)}\n")
 

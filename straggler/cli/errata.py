@@ -3,14 +3,11 @@
 from collections.abc import Sequence
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from model.vocabulary.settings import nearest
 from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unwritable
-from straggler.errors import UsageError
+from straggler.errors import refuse_unknown
 from straggler.inputs.text_files import write_output
 from straggler.options import PATH, Arguments, Option
 from straggler.pages.errata import Confirmation, Erratum, describe, markdown
@@ -49,7 +46,7 @@ def run(args: Arguments) -> int:
     out = render.console(args.markdown)
     for each in confirmations:
         render.print_prose(out, describe(each))
-    _print_table(out, confirmations)
+    render.print_prose(out, [_summary(confirmations)])
     write_output(args.markdown, markdown(confirmations))
     return 0 if all(each.findings.is_confirmed for each in confirmations) else 1
 
@@ -70,37 +67,14 @@ def _chosen(asked: Sequence[Room], only: Sequence[str]) -> list[tuple[Room, Erra
     known = [(room, erratum) for room in asked for erratum in room.errata]
     names = [erratum.name for _, erratum in known]
     for name in only:
-        if name not in names:
-            listing = ", ".join(names)
-            raise UsageError(f"there is no erratum {name!r}, only {listing}{nearest(name, names)}")
+        refuse_unknown("erratum", name, names)
     return [each for each in known if not only or each[1].name in only]
 
 
-def _print_table(out: Console, confirmations: Sequence[Confirmation]) -> None:
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    columns = (
-        "room",
-        "erratum",
-        "class",
-        "wrong rule",
-        "corrected,\nsame input",
-        "corrected,\nin scope",
-    )
-    for name in columns:
-        grid.add_column(name, no_wrap=True)
-    for each in confirmations:
-        _, literal, same, scope = each.findings
-        # A confirmed erratum has its first outcome broken.
-        colour = "green" if each.findings.is_confirmed else "bold red"
-        outcomes = (f"[{colour}]{verdict.outcome}[/]" for verdict in (literal, same, scope))
-        grid.add_row(each.room, each.erratum.name, each.erratum.kind.value, *outcomes)
-    out.print(grid)
+def _summary(confirmations: Sequence[Confirmation]) -> str:
     doubtful = [each.erratum.name for each in confirmations if not each.findings.is_confirmed]
     number = len(confirmations)
     all_of_them = "1 erratum" if number == 1 else f"{number:,} errata"
-    summary = (
-        f"{all_of_them}, confirmed: the wrong rule breaks each promise, the corrected keeps it."
-    )
     if doubtful:
-        summary = f"{len(doubtful)} of {all_of_them} not confirmed: {', '.join(doubtful)}."
-    render.print_prose(out, ["", summary])
+        return f"{len(doubtful)} of {all_of_them} not confirmed: {', '.join(doubtful)}."
+    return f"{all_of_them}, confirmed: the wrong rule breaks each promise, the corrected keeps it."

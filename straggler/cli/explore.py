@@ -6,13 +6,11 @@ from typing import NamedTuple
 from rich.console import Console
 
 from model.checking.claims import Outcome, Verdict, combine
-from model.vocabulary.settings import nearest
 from straggler.cli import render
 from straggler.cli.commands import Group, room_group
-from straggler.cli.outputs import refuse_unwritable, write_json
-from straggler.errors import UsageError
+from straggler.errors import UsageError, refuse_unknown
 from straggler.judging.judge import compare_traces
-from straggler.options import PATH, Arguments, Option
+from straggler.options import Arguments, Option
 from straggler.rooms import AnyExploration, Explorer, Room, find_room
 
 EXAMPLES = """\
@@ -41,27 +39,24 @@ def make_command(summary: str) -> Group:
 
 
 def _options(rooms: Sequence[Room]) -> Iterator[Option]:
-    """Yield the options that choose scope, variant and output files."""
+    """Yield the options that choose scope and variant."""
     for explorer in (room.explorer for room in rooms):
         scopes = f"{', '.join(explorer.scopes)} (all that take seconds)"
         yield Option("--scope", scopes, metavar="NAME")
         bugs = f"look for this planted bug only: {', '.join(explorer.variants)}"
         yield Option("--variant", bugs, metavar="NAME")
-    yield Option("--json", "also write the counts to FILE", type=PATH, metavar="FILE")
 
 
 def run(args: Arguments) -> int:
     """Explore the scopes, then look for every planted bug."""
-    refuse_unwritable("--json", args.json)
     chosen = find_room(args.room)
     scopes = _scopes(chosen, args.scope)
     _known(args.variant, chosen.explorer.variants, "planted bug")
     _refuse_elsewhere(chosen.explorer, args.variant, args.scope)
-    out = render.console(args.json)
+    out = render.console()
     if args.variant is not None:
         finding = _find(chosen, args.variant, scopes)
         _print_finding(out, chosen, finding)
-        _write(args, [], [finding])
         return 0 if finding.claim is None else 1
     explored: list[tuple[str, AnyExploration]] = []
     with render.progress() as progress:
@@ -79,7 +74,6 @@ def run(args: Arguments) -> int:
         _print_exploration(out, scope, exploration)
     for finding in findings:
         _print_finding(out, chosen, finding)
-    _write(args, explored, findings)
     return render.EXIT_CODES[_conclude(out, explored, findings)]
 
 
@@ -89,10 +83,8 @@ def _scopes(chosen: Room, asked: str | None) -> tuple[str, ...]:
 
 
 def _known(name: str | None, known: Collection[str], what: str) -> None:
-    if name is not None and name not in known:
-        raise UsageError(
-            f"there is no {what} {name!r}, only {', '.join(known)}{nearest(name, known)}"
-        )
+    if name is not None:
+        refuse_unknown(what, name, known)
 
 
 def _refuse_elsewhere(explorer: Explorer, variant: str | None, scope: str | None) -> None:
@@ -188,25 +180,3 @@ def _conclude(
         outcome = Outcome.BROKEN
     render.print_lines(out, [f"Every claim {outcome} in {states:,} states; {caught}."])
     return outcome
-
-
-def _write(
-    args: Arguments,
-    explored: list[tuple[str, AnyExploration]],
-    findings: list[Finding],
-) -> None:
-    record = {
-        "scopes": [
-            {
-                "scope": scope,
-                "states": found.unique_states,
-                "transitions": found.transitions,
-                "depth": found.depth,
-                "cut": found.cut,
-                "claims": {verdict.claim: str(verdict.outcome) for verdict in found.verdicts},
-            }
-            for scope, found in explored
-        ],
-        "planted_bugs": [finding._asdict() for finding in findings],
-    }
-    write_json(args.json, record)

@@ -12,11 +12,10 @@ from rich.table import Table
 from model.vocabulary.iso_times import write_time
 from model.vocabulary.join import END_US, NO_WATERMARK_US
 from model.vocabulary.join_conditions import GRAMMAR
-from model.vocabulary.settings import nearest
 from straggler.cli import render
 from straggler.cli.commands import Command, Group, examples_of
 from straggler.cli.outputs import refuse_unwritable, write_json
-from straggler.errors import UsageError, counted
+from straggler.errors import UsageError, counted, refuse_unknown
 from straggler.inputs.text_files import write_output
 from straggler.options import PATH, STDIO, Arguments, Duration, Option
 
@@ -74,10 +73,7 @@ def _load(name: str) -> Command:
         "answers": ([store, query, select, complete, output], _answers),
         "ask": ([store, condition, epochs, select, window, output], _ask),
     }
-    if name not in known:
-        raise UsageError(
-            f"there is no action {name!r}, only {', '.join(ACTIONS)}{nearest(name, ACTIONS)}"
-        )
+    refuse_unknown("action", name, ACTIONS)
     return Command(ACTIONS[name], examples_of(name, EXAMPLES), *known[name])
 
 

@@ -165,5 +165,5 @@ def _judge(scope: Scope, line: str, workload: Workload, trace: Trace) -> Judgeme
         expected = run_reference(scope.room, workload, MODEL, scope.step_types)
     except Exception as error:  # the trace has no part in it
         raise UsageError(f"{line}, cannot be run: {error}") from error
-    case = Case(workload.name, workload.name, "", workload, in_order=False)
+    case = Case(workload.name, workload.name, "", workload)
     return judge(scope, case, lambda _: trace, expected)

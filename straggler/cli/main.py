@@ -16,9 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
 from model.vocabulary.extras import describe_missing, installation
-from model.vocabulary.settings import nearest
 from straggler.cli.interrupts import report_interrupts
-from straggler.errors import UsageError, format_error
+from straggler.errors import UsageError, format_error, refuse_unknown
 
 if TYPE_CHECKING:
     import click
@@ -52,7 +51,6 @@ EXTRAS = {
 }
 """Extras that a command needs, but for ``sim``, which all need."""
 ABOUT = "Reference models and property tests for late data and slow workers, on Spark."
-COMPLETION_VARIABLE = "_STRAGGLER_COMPLETE"
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Numbers of the errors of a full disk."""
@@ -154,7 +152,6 @@ def _escape_output() -> None:
 def _run(arguments: list[str]) -> int:
     # Imported here because it takes a while, and Ctrl-C has to work from the start.
     import click
-    from click.shell_completion import shell_complete
 
     from straggler.cli.commands import Group, sentence_of
 
@@ -162,8 +159,6 @@ def _run(arguments: list[str]) -> int:
         ["--version"], help="show the version", is_flag=True, is_eager=True, callback=_show_version
     )
     root = Group(ABOUT, EPILOG, "command", COMMANDS, _load, [version])
-    if instruction := os.environ.get(COMPLETION_VARIABLE):
-        return shell_complete(root, {}, "straggler", COMPLETION_VARIABLE, instruction)
     try:
         with root.make_context("straggler", list(arguments) or ["--help"]) as context:
             return root.invoke(context)
@@ -175,9 +170,7 @@ def _run(arguments: list[str]) -> int:
 
 def _load(name: str) -> "click.Command":
     """Return a command, whose module is imported now."""
-    if name not in COMMANDS:
-        known = ", ".join(COMMANDS)
-        raise UsageError(f"there is no command {name!r}, only {known}{nearest(name, COMMANDS)}")
+    refuse_unknown("command", name, COMMANDS)
     module = import_module(f"straggler.cli.{name}")
     command: click.Command = module.make_command(COMMANDS[name])
     return command

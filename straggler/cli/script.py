@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 import click
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.settings import nearest
 from model.vocabulary.texts import escaped
 from straggler.cli import render
 from straggler.cli.commands import Command, Group, Run, examples_of
 from straggler.cli.outputs import refuse_unwritable, write_json
-from straggler.errors import UsageError, counted
+from straggler.errors import UsageError, counted, refuse_unknown
 from straggler.options import PATH, Arguments, Option
 from straggler.rooms.script import inputs
 from straggler.rooms.script.inputs import InvalidScriptsError, read_workflows
@@ -47,6 +46,7 @@ def make_command(summary: str) -> Group:
 
 def _load(name: str) -> Command:
     """Return the command of an action."""
+    refuse_unknown("action", name, ACTIONS)
     files = click.Argument(["files"], nargs=-1, required=True, type=PATH, metavar="FILE...")
     sensors = Option("--sensors", "weather, or a CSV file", metavar="NAME|FILE.csv")
     match name:
@@ -60,14 +60,11 @@ def _load(name: str) -> Command:
                 Option("--json", "also write the plan to FILE", type=PATH, metavar="FILE"),
             ]
             return _command(name, [files, sensors, *options], _explain)
-        case "run":
+        case _:
             # Imported here because pandas takes a second that other actions do not need.
             from straggler.cli import script_run
 
             return _command(name, script_run.options(), script_run.run)
-    raise UsageError(
-        f"there is no action {name!r}, only {', '.join(ACTIONS)}{nearest(name, ACTIONS)}"
-    )
 
 
 def _command(name: str, parameters: Iterable[click.Parameter], action: Run) -> Command:

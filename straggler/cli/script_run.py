@@ -66,25 +66,26 @@ def run(args: Arguments) -> int:
         progress.add_task("reading the input", total=None)
         network = inputs.load(args.input, args.seed, columns, args.sensors)
         config, title = query(args, network, texts)
-        limits.refuse_impossible(config, network.events, network.label)
-    _refuse_results(limits.estimate(config, network.events).results, network.label)
+        sent = network.sent
+        limits.refuse_impossible(config, sent.events, sent.label)
+    _refuse_results(limits.estimate(config, sent.events).results, sent.label)
     with render.progress() as progress:
         progress.add_task("computing on Spark", total=None)
         with open_session(args.master or local_master(2)) as spark:
-            found = compute(spark, config, network.events)
+            found = compute(spark, config, sent.events)
     out = render.console()
     if args.output is not None:
         write(found.results, args.output)
     else:
         _print(found.results)
     asked_for = config.asked_for
-    unasked = sum(event.key not in asked_for for event in network.events)
-    said = [f"{network.label}, {title}: {_summary(found, len(network.events), unasked)}"]
+    unasked = sum(event.key not in asked_for for event in sent.events)
+    said = [f"{sent.label}, {title}: {_summary(found, len(sent.events), unasked)}"]
     if args.output is not None:
         said.append(f"All results are in {args.output}.")
     elif len(found.results) > SHOWN:
         said.append(f"These are the first {SHOWN}; --output FILE.csv keeps all.")
-    said += [f"{file.sentence}." for file in network.set_aside if file.sentence]
+    said += [f"{file.sentence}." for file in sent.set_aside if file.sentence]
     render.print_lines(out, said)
     return 0
 

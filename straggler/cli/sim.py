@@ -93,7 +93,7 @@ def run(args: Arguments) -> int:
         except ValueError as error:
             raise UsageError(str(error)) from error
     name = str(timed.summary["input"])
-    case = Case(name, name, "", timed.workload, in_order=False)
+    case = Case(name, name, "", timed.workload)
     step_types = chosen.determined_steps(timed.plan, chosen.step_types)
     expected = run_reference(chosen, timed.workload, MODEL, step_types)
     scope = Scope(chosen, step_types)

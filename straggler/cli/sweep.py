@@ -159,15 +159,13 @@ def _swept(sweep: Sweep) -> tuple[list[Results], Ended]:
                 case Started():
                     render.print_lines(progress.console, [output.describe_start(event)])
                     progress.update(task, total=event.jobs)
-                case JobFinished():
+                case JobFinished() | JobFailed():
                     progress.update(
                         task, description=f"group of runs, {event.experiment}", advance=1
                     )
-                case JobFailed():
-                    progress.update(
-                        task, description=f"group of runs, {event.experiment}", advance=1
-                    )
-                    render.print_lines(progress.console, output.describe_failures(event.failed))
+                    if isinstance(event, JobFailed):
+                        failures = output.describe_failures(event.failed)
+                        render.print_lines(progress.console, failures)
                 case Judged():
                     found.append(event.results)
                     write(event.results, sweep.store.folder)

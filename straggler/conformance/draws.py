@@ -70,7 +70,7 @@ def _fit(workload: Workload, asked: Asked) -> Workload:
     """Return a workload with the streams that an engine can take."""
     events = workload.arrivals
     if not asked.redeliveries:
-        events = _first_deliveries(events)
+        events = tuple(streams.without_redeliveries(events))
     events = tuple(events[: asked.arrivals_max])
     factor = asked.time_factor
     slower = tuple(
@@ -90,17 +90,6 @@ def _fit(workload: Workload, asked: Asked) -> Workload:
     return workload.with_(
         arrivals=slower, config=config, cuts=cuts, flush=True, seed=0, name=asked.promise
     )
-
-
-def _first_deliveries(events: tuple[Event, ...]) -> tuple[Event, ...]:
-    seen: set[tuple[str, int]] = set()
-    kept: list[Event] = []
-    for event in events:
-        identity = event.stream, event.source_id
-        if identity not in seen:
-            seen.add(identity)
-            kept.append(event._replace(seq=len(kept)))
-    return tuple(kept)
 
 
 def _tasks_of(keys: set[str]) -> int:

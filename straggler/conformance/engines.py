@@ -13,11 +13,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.vocabulary.settings import PlainData, Setting, nearest
+from model.vocabulary.settings import PlainData, Setting
 from sim.sweep.toml import Table
 from straggler.conformance.judgements import ARRIVAL, LATE_BY
 from straggler.conformance.promises import PROMISES
-from straggler.errors import UsageError
+from straggler.errors import UsageError, refuse_unknown
 
 FILE = "engine.toml"
 _TEXTS = ("title", "package", "version", "homepage", "about")
@@ -142,11 +142,7 @@ def engine_names(folder: Path) -> list[str]:
 
 def load_engine(folder: Path, name: str, environments: Path) -> Engine:
     """Read an engine; raise :class:`UsageError` if there is none, or a field is wrong."""
-    known = engine_names(folder)
-    if name not in known:
-        raise UsageError(
-            f"there is no engine {name!r}, only {', '.join(known)}{nearest(name, known)}"
-        )
+    refuse_unknown("engine", name, engine_names(folder))
     path = folder / name / FILE
     try:
         table = Table(tomllib.loads(path.read_text(encoding="utf-8")))

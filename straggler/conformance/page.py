@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from model.checking.claims import Outcome, worst
 from straggler.cli.render import markdown
-from straggler.conformance.engines import Asked, Engine
+from straggler.conformance.engines import Engine
 from straggler.conformance.promises import PROMISES
 from straggler.conformance.results import CLOSED, REPRODUCED, Case, Results, Trail
 from straggler.judging.judge import AGREEMENT
@@ -45,10 +45,10 @@ to which settings, and its cell says if there were no redeliveries. Its answers 
 - **undetermined**: the streams lacked a case that matters, or an answer counts some of the late
   tuples and the engine does not say which.
 - **not asked**: the engine mostly has no such operation; its section says why.
-- **not judged**: the adapter supports it, and it was not run with the pinned version yet.
+- **not judged**: the engine was not run with the pinned version yet.
 
 Some promises can be asked of an engine in several *ways*, such as two kinds of windows. The cell
-says in how many of them the promise broke, and how many were run if some were not.
+says in how many of them the promise broke.
 
 A promise is judged with the settings under which the documentation of an engine gives it. Averages
 may be rounded more than once; other answers have to be exact, because the sums of the generated
@@ -67,31 +67,14 @@ def verdict(row: Row, promise: str) -> str:
     """Return the verdict of a cell."""
     if row.results is None:
         return NOT_JUDGED
-    asked = _asked(row.engine, promise)
-    cases = _judged(row, promise)
+    cases = row.results.of(promise)
     if not cases:
-        return NOT_JUDGED if asked else NOT_ASKED
+        return NOT_ASKED
     found = {_case_verdict(row.results, case) for case in cases}
     for bad in (str(Outcome.BROKEN), FAILED, NOT_REPRODUCED):
         if bad in found:
             return bad
-    outcome = str(worst(case.outcome for case in cases))
-    few = f" ({len(cases)} of {len(asked)} ways judged)" if len(cases) < len(asked) else ""
-    return outcome + few
-
-
-def _asked(engine: Engine, promise: str) -> list[Asked]:
-    return [case for case in engine.cases if case.promise == promise]
-
-
-def _judged(row: Row, promise: str) -> list[Case]:
-    """Return the results of the cases that the engine is still asked for."""
-    stored = {(case.promise, case.how): case for case in row.results.cases} if row.results else {}
-    return [
-        stored[promise, asked.how]
-        for asked in _asked(row.engine, promise)
-        if (promise, asked.how) in stored
-    ]
+    return str(worst(case.outcome for case in cases))
 
 
 def _case_verdict(results: Results, case: Case) -> str:
@@ -125,7 +108,8 @@ def write_page(rows: Sequence[Row]) -> str:
 
 
 def _matrix(rows: Sequence[Row]) -> str:
-    shown = [name for name in PROMISES if any(_asked(row.engine, name) for row in rows)]
+    asked = {case.promise for row in rows for case in row.engine.cases}
+    shown = [name for name in PROMISES if name in asked]
     header = dict.fromkeys(["engine", *(PROMISES[name].title for name in shown)], "")
     cells = [
         [f"[{row.engine.title} {row.engine.version}](#{_anchor(row.engine)})"]
@@ -143,22 +127,20 @@ def _matrix(rows: Sequence[Row]) -> str:
 
 def _cell(row: Row, promise: str) -> str:
     found = verdict(row, promise)
-    if row.results is None or found in (NOT_ASKED, NOT_JUDGED):
+    if row.results is None or found == NOT_ASKED:
         return found
-    asked, cases = _asked(row.engine, promise), _judged(row, promise)
+    cases = row.results.of(promise)
     number = sum(case.counts["workloads"] for case in cases)
     wrong = sum(case.outcome is Outcome.BROKEN for case in cases)
     calm = sum(not case.counts["redeliveries"] for case in cases)
     notes = []
     if wrong and len(cases) > 1:
         notes.append(f"{wrong} of {len(cases)} ways")
-    if len(cases) < len(asked):
-        notes.append(f"{len(cases)} of {len(asked)} ways judged")
     notes.append(f"{number:,} streams")
     if calm:
         ways = f"{calm} of {len(cases)} ways with " if calm < len(cases) else ""
         notes.append(f"{ways}no redeliveries")
-    return f"**{found.partition(' (')[0]}** ({', '.join(notes)})"
+    return f"**{found}** ({', '.join(notes)})"
 
 
 def _anchor(engine: Engine) -> str:
@@ -191,12 +173,7 @@ def _line(row: Row, results: Results, name: str) -> Iterator[str]:
     title = PROMISES[name].title
     if name in row.engine.unasked:
         yield f"- {title}, *{NOT_ASKED}*: {row.engine.unasked[name]}"
-    cases = {case.how: case for case in _judged(row, name)}
-    for asked in _asked(row.engine, name):
-        if asked.how not in cases:
-            yield f"- {title}, *{NOT_JUDGED}*: {asked.how} It was not run yet."
-            continue
-        case = cases[asked.how]
+    for case in results.of(name):
         counts = [
             f"{number:,} {each}" if number else f"no {each}"
             for each, number in case.counts.items()
@@ -212,7 +189,7 @@ def _line(row: Row, results: Results, name: str) -> Iterator[str]:
 
 def _breakage(row: Row, results: Results, name: str) -> Iterator[str]:
     """Yield the counterexamples to a promise, and the scripts that show the defect."""
-    cases = [case for case in _judged(row, name) if case.counterexample]
+    cases = [case for case in results.of(name) if case.counterexample]
     if not cases:
         return
     yield ""

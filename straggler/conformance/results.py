@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from model.checking.claims import Outcome
-from straggler.conformance.engines import Engine, Finding
+from straggler.conformance.engines import FILE, Engine, Finding
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 
@@ -50,6 +50,10 @@ class Results(NamedTuple):
     cases: tuple[Case, ...]
     trails: tuple[Trail, ...]
 
+    def of(self, promise: str) -> list[Case]:
+        """Return the cases of a promise."""
+        return [case for case in self.cases if case.promise == promise]
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data; :meth:`from_json` reads it back."""
         cases = [{**each._asdict(), "outcome": str(each.outcome)} for each in self.cases]
@@ -88,10 +92,14 @@ def read_results(engine: Engine) -> Results | None:
         found = Results.from_json(json.loads(engine.results.read_text(encoding="utf-8")))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{engine.results} cannot be read: {error}") from error
-    if found.version != engine.version:
+    asked = {(each.promise, each.how) for each in engine.cases}
+    if (
+        found.version != engine.version
+        or {(each.promise, each.how) for each in found.cases} != asked
+    ):
         raise UsageError(
-            f"{engine.results} is about version {found.version}, not {engine.version}; judge"
-            f" {engine.name} again"
+            f"{engine.results} is about version {found.version} or other cases than those of"
+            f" {engine.version} in {FILE}; judge {engine.name} again"
         )
     return found
 

@@ -13,7 +13,7 @@ Rules of this file:
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from straggler.conformance.results import CLOSED, FAILED, REPRODUCED, Case, Resu
 from straggler.errors import counted
 from straggler.judging.judge import AGREEMENT, broken_sentences, run_model, run_system
 from straggler.judging.processes import Limits, ProcessSystem
-from straggler.judging.trial import NOT_AGAIN, SHOWN_ARRIVALS, shrink
+from straggler.judging.trial import NOT_AGAIN, describe, shrink
 
 TRAIL_S = 300
 """Time for a script (s)."""
@@ -35,49 +35,27 @@ TIMEOUTS_MAX = 2
 SHOWN_SENTENCES = 4
 
 
-Report = Callable[[Results, str], None]
-"""Function that is told the results so far, and what was done last."""
+Report = Callable[[str], None]
+"""Function that is told what was done last, because all of an engine may take an hour."""
 
 
-def judge_engine(
-    engine: Engine,
-    number: int,
-    seed: int,
-    report: Report,
-    earlier: Results | None = None,
-    promises: Collection[str] = (),
-) -> Results:
-    """Judge an engine on ``number`` workloads a case, and try its findings.
+def judge_engine(engine: Engine, number: int, seed: int, report: Report) -> Results:
+    """Try the findings of an engine, and judge it on ``number`` workloads a case.
 
-    Only the cases of ``promises`` are judged, or all of them if there are none. What ``earlier``
-    results have of a case or finding is kept until it is replaced. ``report`` is told after each
-    case and finding, because all of them may take an hour. Raise
-    :class:`straggler.errors.UsageError` if the environment lacks the engine.
+    Raise :class:`straggler.errors.UsageError` if the environment lacks the engine.
     """
     engine.refuse_absent()
-    chosen = [each for each in engine.cases if not promises or each.promise in promises]
-    for asked in chosen:
+    for asked in engine.cases:
         _draw(asked, 1, seed)  # refuses bad settings before an hour has passed
-    cases = {(each.promise, each.how): each for each in earlier.cases} if earlier else {}
-    trails = {each.finding: each for each in earlier.trails} if earlier else {}
-
-    def results() -> Results:
-        known = [cases.get((asked.promise, asked.how)) for asked in engine.cases]
-        tried = [trails.get(finding) for finding in engine.findings]
-        found = tuple(filter(None, known)), tuple(filter(None, tried))
-        return Results(engine.name, engine.version, seed, *found)
-
+    trails, cases = list[Trail](), list[Case]()
     for finding in engine.findings:
-        is_new = not finding.promise and finding not in trails
-        if not promises or finding.promise in promises or is_new:
-            trail = trails[finding] = follow_trail(engine, finding)
-            report(results(), f"{engine.name}: {finding.script} {trail.outcome}")
+        trails.append(follow_trail(engine, finding))
+        report(f"{engine.name}: {finding.script} {trails[-1].outcome}")
     with closing(open_engine(engine)) as system:
-        for asked in chosen:
-            case = judge_case(asked, system, number, seed)
-            cases[asked.promise, asked.how] = case
-            report(results(), f"{engine.name}: {asked.promise} {case.outcome}")
-    return results()
+        for asked in engine.cases:
+            cases.append(judge_case(asked, system, number, seed))
+            report(f"{engine.name}: {asked.promise} {cases[-1].outcome}")
+    return Results(engine.name, engine.version, seed, tuple(cases), tuple(trails))
 
 
 def open_engine(engine: Engine) -> ProcessSystem:
@@ -156,7 +134,7 @@ def judge_case(asked: Asked, system: ProcessSystem, number: int, seed: int) -> C
         f"It breaks on {of_all}.",
         dict(counts),
         number_broken,
-        (*_describe(small), *sentences[:SHOWN_SENTENCES]),
+        (*describe(small, _settings(small)), *sentences[:SHOWN_SENTENCES]),
         small.to_json(),
         said if is_failure else "",
     )
@@ -208,20 +186,9 @@ def make_small(
     return shrink(workload, broken, room.simpler, ends=lambda: system.timeouts > before)
 
 
-def _describe(workload: Workload) -> list[str]:
-    """Return a sentence for the query, and one for each arrival if there are few."""
-    shown = {name: value for name, value in workload.config.items() if name in _SHOWN_SETTINGS}
-    head = ", ".join(f"{name}={value}" for name, value in shown.items())
-    if len(workload.arrivals) > SHOWN_ARRIVALS:
-        return [f"{counted(len(workload.arrivals), 'arrival')}; {head}."]
-    return [
-        f"With {head}:",
-        *(
-            f"Tuple {event.stream}{event.source_id} arrives: key {event.key!r}, event time"
-            f" {event.event_time_us} us, value {event.value!r}."
-            for event in workload.arrivals
-        ),
-    ]
+def _settings(workload: Workload) -> dict[str, str]:
+    config = workload.config
+    return {name: f"{config[name]}" for name in _SHOWN_SETTINGS if name in config}
 
 
 _SHOWN_SETTINGS = (

@@ -49,12 +49,6 @@ class Recording(NamedTuple):
     set_aside: tuple[SetAside, ...] = ()
     """Bad rows of the files that were read."""
 
-    @property
-    def in_order(self) -> bool:
-        """True if no event arrives after one with a later event time."""
-        times = np.fromiter((e.event_time_us for e in self.events), np.int64, len(self.events))
-        return bool(np.all(np.diff(times) >= 0))
-
 
 def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     """Read a Parquet or CSV file in order of arrival.

@@ -114,19 +114,11 @@ def key_types(node: Operator) -> dict[str, str]:
     return {name_of(each): each.dataType().simpleString() for each in java_keys(node)}
 
 
-class AnswerKeys(NamedTuple):
-    """Keys of the last aggregation of a plan."""
+def answer_keys(plan: Operator) -> tuple[str, ...] | None:
+    """Return the columns by which answers differ: keys, or the start or end of a window.
 
-    names: tuple[str, ...]
-    """Columns of the answer that are keys, or the start or end of a window."""
-    lost: tuple[str, ...]
-    """Keys that are in none of these columns."""
-
-
-def answer_keys(plan: Operator) -> AnswerKeys | None:
-    """Return the keys by which answers differ; ``None`` if they are not known.
-
-    They are known if the plan ends with an aggregation, each row of which is one answer.
+    They are ``None`` unless the plan ends with an aggregation, each row of which is one answer that
+    has all keys.
     """
     node, above = plan, []
     while node.name not in ("Aggregate", "Distinct"):
@@ -134,20 +126,20 @@ def answer_keys(plan: Operator) -> AnswerKeys | None:
             return None
         above.append(node)
         (node,) = node.children
-    keys = {expression_of(java).bare: name_of(java) for java in java_keys(node)}
+    keys = {expression_of(java).bare for java in java_keys(node)}
     held: dict[int | None, set[Any]] = {}
     is_distinct = node.name == "Distinct"
     told = node.java.output() if is_distinct else node.java.aggregateExpressions()
     for each in map(expression_of, items(told)):
-        held[each.attribute] = {each.bare} & set(keys)
+        held[each.attribute] = {each.bare} & keys
     for project in above[::-1]:
         for each in project.expressions() if project.name == "Project" else ():
             if each.name == "Alias" and _is_whole(each.children[0]):
                 held[each.attribute] = set().union(*[held.get(n, set()) for n in each.reads()])
     found = {name: held.get(number) for number, name in plan.outputs().items()}
-    kept = set().union(*filter(None, found.values()))
-    names = tuple(name for name, each in found.items() if each)
-    return AnswerKeys(names, tuple(name for key, name in keys.items() if key not in kept))
+    if keys - set().union(*filter(None, found.values())):
+        return None
+    return tuple(name for name, each in found.items() if each)
 
 
 def _is_whole(expression: Expression) -> bool:

@@ -5,7 +5,7 @@ Rules of this file:
 * A remark is broken only if the plan alone proves the mistake: the state grows as long as rows
   come, the answer depends on the clock of the machine, or Spark refuses the query.
 * Spark itself says which sides of a join can be cleaned up, and which queries it refuses.
-* Everything else is told, and streams decide.
+* Besides these, only what no stream can decide is told.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from straggler.jobs.operators import (
     Expression,
     Operator,
-    answer_keys,
     expression_of,
     has_timed_key,
     items,
@@ -23,7 +22,6 @@ from straggler.jobs.operators import (
     key_types,
     name_of,
 )
-from straggler.jobs.rows import INPUT_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,16 +36,8 @@ CLOCKS = {
     "LocalTimestamp": "localtimestamp()",
     "Now": "now()",
 }
-ARRIVALS = {
-    "AnyValue": "any_value()",
-    "CollectList": "collect_list()",
-    "CollectSet": "collect_set()",
-    "First": "first()",
-    "Last": "last()",
-}
-"""Aggregates whose answer depends on the order of rows."""
-ORDERLESS = {"ArrayContains", "ArrayMax", "ArrayMin", "ArraySort", "Size", "SortArray"}
-"""Functions of an array that do not care about its order."""
+ARRIVALS = {"AnyValue", "CollectList", "CollectSet", "First", "Last"}
+"""Aggregates whose answer depends on the order of rows, as streams show."""
 ESTIMATES = {
     "ApproximatePercentile": "percentile_approx()",
     "HyperLogLogPlusPlus": "approx_count_distinct()",
@@ -77,10 +67,8 @@ def remarks(frame: "DataFrame", *, mode: str = "append") -> tuple[Remark, ...]:
     found = [
         *_functions(plan),
         *_processing_time(plan),
-        *_watermarks(plan),
         *_states(plan, mode),
         *_joins(optimised, frame.sparkSession._jvm),
-        *_lost_keys(plan, mode),
         *_tables(plan),
     ]
     if not any(each.is_broken for each in found):
@@ -116,33 +104,17 @@ def _functions(plan: Operator) -> Iterator[Remark]:
                 yield Remark(f"{name} has another value in each run", False, EXACT)
             for name in filter(None, map(ESTIMATES.get, names)):
                 yield Remark(f"{name} is an estimate, not an exact answer", False)
-            for name in _arrivals(expression):
-                sentence = f"the answer of {name} depends on the order in which rows arrive"
-                yield Remark(sentence, False)
-        if node.name in ("GlobalLimit", "LocalLimit", "Sample") and node.is_streaming:
-            sentence = f"which rows a {node.name} keeps depends on the order in which they arrive"
-            yield Remark(sentence, False)
 
 
 def _chances(java: Any) -> Iterator[str]:
     """Yield the functions of an expression whose value Spark itself cannot predict."""
-    if java.deterministic() or java.nodeName() in ARRIVALS | ESTIMATES:
+    if java.deterministic() or java.nodeName() in {*ARRIVALS, *ESTIMATES}:
         return
     below = [each for each in items(java.children()) if not each.deterministic()]
     for each in below:
         yield from _chances(each)
     if not below:
         yield f"{java.name() if java.nodeName() == 'PythonUDF' else java.prettyName()}()"
-
-
-def _arrivals(expression: Expression) -> Iterator[str]:
-    """Yield the functions that depend on the order of rows, unless what is around them does not."""
-    if expression.name in ORDERLESS:
-        return
-    if name := ARRIVALS.get(expression.name):
-        yield name
-    for child in expression.children:
-        yield from _arrivals(child)
 
 
 def _processing_time(plan: Operator) -> Iterator[Remark]:
@@ -174,30 +146,7 @@ def _is_of_clock(expression: Expression, of_clock: set[int]) -> bool:
     )
 
 
-# ----------------------------------------------------------------------------- watermarks and state
-
-
-def _watermarks(plan: Operator) -> Iterator[Remark]:
-    """Yield a remark on a watermark that only a part of the rows moves on."""
-    marks = [node for node in plan.walk() if node.name == "EventTimeWatermark"]
-    filtered = [_is_filtered(mark) for mark in marks]
-    if any(filtered) and not all(filtered):
-        sentence = (
-            "one branch filters rows before withWatermark: rows that it leaves out do not move "
-            "its watermark on, which holds up all answers"
-        )
-        yield Remark(sentence, False)
-
-
-def _is_filtered(mark: Operator) -> bool:
-    """Return whether rows are left out below a watermark, other than those without a time."""
-    for node in mark.walk():
-        if node.name == "Filter":
-            condition = node.expressions()[0]
-            names = {each.fields.get("name") for each in condition.walk()}
-            if condition.name != "IsNotNull" and INPUT_COLUMN not in names:
-                return True
-    return False
+# ------------------------------------------------------------------------------------------- state
 
 
 def _states(plan: Operator, mode: str) -> Iterator[Remark]:
@@ -222,12 +171,6 @@ def _states(plan: Operator, mode: str) -> Iterator[Remark]:
             what = "SELECT DISTINCT" if is_distinct else "dropDuplicates"
             sentence = f"{what} keeps every value of {names} forever: {reason}"
             yield Remark(sentence, True, STATE)
-        if (
-            node.name == "FlatMapGroupsInPandasWithState"
-            and str(node.java.timeout().toString()) == "NoTimeout"
-        ):
-            sentence = "the state has no timeout: a key leaves only if the function removes it"
-            yield Remark(sentence, False)
 
 
 def _aggregation(node: Operator, mode: str, *, is_followed: bool) -> Iterator[Remark]:
@@ -283,17 +226,6 @@ def _join_sentence(side: Operator, other: Operator, word: str) -> str:
     if missing:
         return f"{begin}: {' and '.join(missing)} side has no watermark"
     return f"{begin}: its condition does not bound their times by those of the other side"
-
-
-def _lost_keys(plan: Operator, mode: str) -> Iterator[Remark]:
-    """Yield a remark if answers of update mode lack a key by which they could be replaced."""
-    keys = answer_keys(plan) if mode == "update" else None
-    if keys and keys.lost:
-        sentence = (
-            f"answers in update mode lack {', '.join(keys.lost)}: a table cannot replace an "
-            "earlier answer by a later one"
-        )
-        yield Remark(sentence, False)
 
 
 def _tables(plan: Operator) -> Iterator[Remark]:

@@ -365,15 +365,10 @@ class _Query:
             watermark = found.get("eventTime", {}).get("watermark")
             if watermark:
                 batch.watermark_us = moment_us(watermark)
-            batch.states = tuple([_state(state) for state in found["stateOperators"]])
-
-
-def _state(found: Mapping[str, Any]) -> State:
-    return State(
-        found["operatorName"],
-        found["numRowsTotal"],
-        found["numRowsRemoved"],
-    )
+            batch.states = tuple(
+                State(each["operatorName"], each["numRowsTotal"], each["numRowsRemoved"])
+                for each in found["stateOperators"]
+            )
 
 
 def moment_us(text: str) -> int:

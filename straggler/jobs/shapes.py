@@ -143,8 +143,7 @@ def _replaced_by(
     for name in upsert:
         if name not in columns:
             raise UsageError(f"upsert names {name!r}, which is no column of the answers")
-    keys = answer_keys(plan)
-    return tuple(upsert) or (keys.names if keys and not keys.lost else None)
+    return tuple(upsert) or answer_keys(plan)
 
 
 def _watermarks(node: Operator) -> dict[int, tuple[int | None, int]]:

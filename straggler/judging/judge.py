@@ -204,7 +204,7 @@ def judge_workload(
     room.refuse(workload)
     scope = Scope.of(room, kinds, level)
     expected = run_reference(room, workload, reference, scope.step_types)
-    case = Case(workload.name, workload.name, "", workload, in_order=False)
+    case = Case(workload.name, workload.name, "", workload)
     return judge(scope, case, system, expected)
 
 

@@ -85,7 +85,7 @@ def assert_keeps_promises(
 
         for workload in islice(_accepted(scope.room, is_asked, number, seed), number):
             expected = run_reference(scope.room, workload, MODEL, scope.step_types)
-            case = Case(workload.name, workload.name, "", workload, in_order=False)
+            case = Case(workload.name, workload.name, "", workload)
             judgement = judge(scope, case, tried, expected)
             if judgement.outcome is Outcome.BROKEN:
                 report = "\n".join(trial.report(workload, folder))

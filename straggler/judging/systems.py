@@ -1,6 +1,5 @@
 """The system on trial: the Spark pipeline, or ``MODULE:FACTORY`` or ``exec:COMMAND`` of a user."""
 
-import atexit
 import os
 import signal
 import sys
@@ -118,13 +117,8 @@ def delay_interrupts() -> Iterator[None]:
 def load_system(reference: str) -> System:
     """Call the factory named by ``package.module:factory`` and return its system.
 
-    Modules in the current folder are found too. ``exec:COMMAND`` is a system whose process ends
-    with this one. Raise :class:`UsageError` if there is no system.
+    Modules in the current folder are found too. Raise :class:`UsageError` if there is no system.
     """
-    if reference.startswith(PREFIX):
-        process = ProcessSystem(reference.removeprefix(PREFIX), DEFAULT_LIMITS)
-        atexit.register(process.close)
-        return process
     factory = load_function(reference, "a system; write MODULE:FACTORY or exec:COMMAND", "factory")
     try:
         system: System = factory()

@@ -81,7 +81,7 @@ class Trial:
         path = found.store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
-            *_describe(small, self.room.settings(small)),
+            *describe(small, self.room.settings(small)),
             f"Stored in {path}; run it again with: straggler replay {path}"
             + ("" if self.name == SPARK else " --trust"),
         ]
@@ -94,7 +94,7 @@ class Trial:
 
         def fails_in_process(candidate: Workload) -> tuple[str, ...]:
             step_types = self._in_process_step_types
-            return self._beside_reference(self.room.in_process, candidate, step_types)
+            return self._beside_reference(self.room.in_process(), candidate, step_types)
 
         if self.name == SPARK and is_small and (first := fails_in_process(workload)):
             small = shrink(workload, fails_in_process, self.room.simpler)
@@ -199,7 +199,7 @@ def shrink(
         return best
 
 
-def _describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
+def describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
     """Describe a workload, with one sentence for each arrival if there are few."""
     arrivals = counted(len(workload.arrivals), "arrival")
     batches = counted(len(list(workload.batches())), "batch")

@@ -21,14 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from model.checking.claims import COMPLETE, Judgement, Recording, Verdict
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.settings import JsonObject, Settings, nearest
+from model.vocabulary.settings import JsonObject, Settings
 from model.vocabulary.trace import TraceReader
-from straggler.errors import UsageError
+from straggler.errors import UsageError, refuse_unknown
 
 if TYPE_CHECKING:
     from model.checking.diff import Difference
     from model.checking.explorer import Exploration
     from model.checking.explorer import Path as Behaviour
+    from model.checking.variants import Variant
+    from model.join.variants import Variant as ChainVariant
     from sim.kernel.plan import Plan
     from sim.kernel.run import TimedRun
     from sim.timed_room import TimedRoom
@@ -49,8 +51,6 @@ class Case(NamedTuple):
     """Name of the input for a reader, for example with the word simulated."""
     query: str
     workload: Workload
-    in_order: bool
-    """Nothing in the input is late, so a run without late pairs is no objection."""
     set_aside: tuple[SetAside, ...] = ()
     """Bad rows of the files of the input."""
 
@@ -140,37 +140,8 @@ class JudgedCase(NamedTuple):
     """Step classes that are compared."""
 
 
-class PlantedBug(Protocol):
-    """Rules of the model that break a promise on purpose."""
-
-    @property
-    def promise(self) -> str:
-        """Name of the claim that the rules break."""
-        ...
-
-    @property
-    def mistake(self) -> str:
-        """Sentence that states the wrong rule."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Text or author of the rule."""
-        ...
-
-    @property
-    def corrected(self) -> str:
-        """Sentence that states the rule that keeps the promise."""
-        ...
-
-    @property
-    def example(self) -> Workload:
-        """Small workload on which the promise breaks."""
-        ...
-
-    def make_system(self) -> System:
-        """Return the model with these rules."""
-        ...
+PlantedBug: TypeAlias = "Variant[Any] | ChainVariant"
+"""Rules of the model that break a promise on purpose."""
 
 
 class Alternatives(NamedTuple):
@@ -229,8 +200,8 @@ class Room:
     """Return the model."""
     spark: Callable[[], System]
     """Return the Spark pipeline in the running session."""
-    in_process: System
-    """The part of the Spark pipeline that runs without Spark."""
+    in_process: Callable[[], System]
+    """Return the part of the Spark pipeline that runs without Spark."""
     in_process_step_types: tuple[type, ...]
     """Step classes that :attr:`in_process` records."""
     compare: Compare
@@ -316,11 +287,7 @@ def find_room(name: str) -> Room:
     Raise :class:`UsageError` with a suggestion if there is no such room, and for a room without
     its object.
     """
-    known = room_names()
-    if name not in known:
-        raise UsageError(
-            f"there is no room {name!r}, only {', '.join(known)}{nearest(name, known)}"
-        )
+    refuse_unknown("room", name, room_names())
     module = import_module(f"{__name__}.{name}.room")
     if not hasattr(module, "ROOM"):
         raise UsageError(f"{module.__name__} defines no ROOM; a room is its folder and this object")

@@ -24,7 +24,8 @@ from sim.kernel.plan import Plan
 from sim.kernel.source import IDS_PER_SOURCE, Recording, Row
 from straggler.strategies import clusters
 from straggler.strategies.clusters import Shape
-from straggler.strategies.streams import SEEDS, cuts, plans, sources
+from straggler.strategies.networks import SEEDS, plans, sources
+from straggler.strategies.streams import cuts
 from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
 SCALE_US = 8_000

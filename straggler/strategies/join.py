@@ -20,7 +20,7 @@ from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.faults import Congest, Fail, Fault, Lose, Pause, Replay, Slow
 from sim.kernel.link import HERE, RELIABLE, Noise, Place
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster
 from sim.kernel.plan import replay as replayed
 from sim.kernel.source import IDS_PER_SOURCE
 from straggler.rooms.join.load_curves import decisions
@@ -29,6 +29,7 @@ from straggler.strategies.clusters import Shape
 from straggler.strategies.columns import R_COLUMNS, S_COLUMNS, predicates, with_values
 from straggler.strategies.networks import SEEDS, plans, sources, upto
 from straggler.strategies.streams import cuts
+from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
 UNIT_US = 1_000
 SCALE_US = 8 * UNIT_US
@@ -197,16 +198,8 @@ STRUCK = (
 """Each kind of fault, and each tier between two workers."""
 
 
-class TimedCase(NamedTuple):
-    """Query, plan and seed of a timed run of a chain."""
-
-    config: JoinConfig
-    plan: Plan
-    seed: int
-
-
 @st.composite
-def recordings_on_chains(draw: st.DrawFn, struck: Struck | None = None) -> TimedCase:
+def recordings_on_chains(draw: st.DrawFn, struck: Struck | None = None) -> TimedCase[JoinConfig]:
     """Draw a workload, and the chain through which it is replayed with its epochs."""
     workload = draw(cases())
     config = JoinConfig.from_json(workload.config)
@@ -236,11 +229,11 @@ def recordings_on_chains(draw: st.DrawFn, struck: Struck | None = None) -> Timed
     if config.decisions:  # a run follows its load or its decisions
         tuning = replace(tuning, control=replace(tuning.control, scale=False, shed="no"))
     plan = replace(plan, tuning=tuning, faults=tuple(faults))
-    return TimedCase(config, plan, workload.seed)
+    return TimedCase(config, SeededPlan(plan, workload.seed))
 
 
 @st.composite
-def clusters_of_chains(draw: st.DrawFn, region: str | None = None) -> TimedCase:
+def clusters_of_chains(draw: st.DrawFn, region: str | None = None) -> TimedCase[JoinConfig]:
     """Draw a cluster with two streams, and faults of their sources, links and workers."""
     config = draw(configs())
     shape = Shape(SCALE_US, config.workers, 2, events=(6, 12, 24))
@@ -254,7 +247,7 @@ def clusters_of_chains(draw: st.DrawFn, region: str | None = None) -> TimedCase:
         faults=(*plan.faults, *faults),
         flush=flush,
     )
-    return TimedCase(config, plan, seed)
+    return TimedCase(config, SeededPlan(plan, seed))
 
 
 def chain_faults(cluster: Cluster, workers: int) -> st.SearchStrategy[Fault]:

@@ -30,7 +30,6 @@ from straggler.strategies.networks import SEEDS, STEPS, plans, sources, upto
 from straggler.strategies.scales import SCALES, USUAL
 from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
-__all__ = ["SEEDS", "plans", "sources", "upto"]  # besides the names defined here
 CUTS_MAX = 4
 
 # ------------------------------------------------------------------------------------- queries
@@ -171,8 +170,8 @@ def arrivals(draw: st.DrawFn, config: Query) -> tuple[Event, ...]:
 
 
 def without_redeliveries(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the first delivery of every tuple, for a query without deduplication."""
-    first = {event.source_id: event for event in reversed(events)}
+    """Return the first delivery of every tuple, for what takes none a second time."""
+    first = {(event.stream, event.source_id): event for event in reversed(events)}
     kept = sorted(first.values(), key=lambda event: event.seq)
     return [event._replace(seq=seq) for seq, event in enumerate(kept)]
 
@@ -225,11 +224,9 @@ def timed_cases(draw: st.DrawFn, region: str | None = None) -> TimedCase[SlackCo
     return TimedCase(config, draw(timings(config, region)))
 
 
-def cases(
-    aggregates: Sequence[str] = AGGREGATES, controls: Sequence[str] = CONTROLS
-) -> st.SearchStrategy[Workload]:
+def cases() -> st.SearchStrategy[Workload]:
     """Draw a query and a stream for it."""
-    return configs(aggregates, controls).flatmap(with_start).flatmap(workloads)
+    return configs().flatmap(with_start).flatmap(workloads)
 
 
 def _workload(config: Query, events: tuple[Event, ...], cuts: tuple[int, ...]) -> Workload:

@@ -11,7 +11,7 @@ from sim.kernel.link import HERE, Place
 from sim.kernel.plan import Cluster, Worker
 from sim.kernel.plan import replay as replayed
 from straggler.strategies.columns import R_COLUMNS, S_COLUMNS, with_values
-from straggler.strategies.join import TimedCase
+from straggler.strategies.timed_cases import SeededPlan, TimedCase
 
 UNIT_US = 1_000
 Sent = tuple[str, int]
@@ -111,9 +111,9 @@ OPEN = next(iter(TELLING.values())).with_(flush=False)
 """The first case on streams that do not end: some pairs are still to come."""
 
 
-def in_time(case: Workload) -> TimedCase:
+def in_time(case: Workload) -> TimedCase[JoinConfig]:
     """Return the case on workers of one tier, with the decisions that it has."""
     cluster = Cluster((Worker(place=HERE), Worker(place=Place(0, 0, 1))))
     plan = replayed(case.arrivals, "telling", case.cuts, cluster=cluster)
     config = JoinConfig.from_json(case.config)
-    return TimedCase(config, replace(plan, tuning=ChainTuning(record=True)), 0)
+    return TimedCase(config, SeededPlan(replace(plan, tuning=ChainTuning(record=True)), 0))

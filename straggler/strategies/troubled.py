@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from hypothesis import strategies as st
 
+from model.vocabulary import JoinConfig
 from model.vocabulary.script.config import ScriptConfig
 from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
 from sim.join.tuning import ChainTuning
@@ -19,8 +20,6 @@ from sim.kernel.trigger import At
 from sim.script.host import ScriptTuning
 from straggler.strategies.clusters import REGIONS
 from straggler.strategies.grouping import replaying
-from straggler.strategies.grouping import timed_cases as grouping_cases
-from straggler.strategies.join import TimedCase as ChainCase
 from straggler.strategies.join import clusters_of_chains
 from straggler.strategies.scales import USUAL
 from straggler.strategies.script import timed_cases as script_cases
@@ -150,9 +149,9 @@ def _read_by_all(config: ScriptConfig) -> Workflow:
     return Workflow("read by all", tuple([Statement(f"N{n}", each) for n, each in enumerate(read)]))
 
 
-def _chain(drawn: ChainCase) -> TimedCase[Any]:
+def _chain(drawn: TimedCase[JoinConfig]) -> TimedCase[Any]:
     """Return a short cluster with few hints, and with a flush, so that every pair is due."""
-    plan, seed = drawn.plan, drawn.seed
+    plan, seed = drawn.timing
     rarely_us, each = 4 * UNIT_US, CHAIN_EVENTS_MAX // len(plan.sources)
     control = replace(plan.tuned(ChainTuning()).control, every_us=rarely_us)
     plan = _with_tuning(plan, ChainTuning(), control=control, hint_us=rarely_us)
@@ -170,14 +169,9 @@ def chains(region: str | None) -> st.SearchStrategy[TimedCase[Any]]:
     return clusters_of_chains(region).map(_chain)
 
 
-def routers(region: str | None) -> st.SearchStrategy[TimedCase[Any]]:
-    """Draw a cluster of routers in a region, or in any."""
-    return grouping_cases(region)
-
-
 @st.composite
-def chains_everywhere(draw: st.DrawFn) -> Sequence[ChainCase]:
+def chains_everywhere(draw: st.DrawFn) -> Sequence[TimedCase[JoinConfig]]:
     """Draw clusters of each region, and some whose workers drop what finds them busy."""
     full = [draw(clusters_of_chains(each)) for each in ("bursty", "slow")]
-    dropping = [case._replace(plan=crowded(case.plan, "drop")) for case in full]
+    dropping = [in_crowded(case, "drop") for case in full]
     return (*draw(all_of(REGIONS, clusters_of_chains)), *dropping)

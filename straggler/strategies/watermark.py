@@ -26,7 +26,6 @@ PROMISING = ("disorder", "scaled", "fixed")
 def configs(
     draw: st.DrawFn,
     readings: Sequence[str] = PROMISING,
-    aggregates: Sequence[str] = AGGREGATES,
     corrections: Sequence[bool] = (False, True),
     upstreams: Sequence[int] = (0,),
 ) -> WatermarkConfig:
@@ -43,7 +42,7 @@ def configs(
         max_wait_us=draw(st.sampled_from([size_us, size_us // 3, 4 * size_us + 1, 0])),
         reading=draw(st.sampled_from(readings)),
         k=draw(st.sampled_from([3, 2, 5, 8, 50, 1])),
-        aggregate=draw(st.sampled_from(aggregates)),
+        aggregate=draw(st.sampled_from(AGGREGATES)),
         q=draw(st.sampled_from([0.1, 0.25, 0.9])),
         keyed=draw(st.booleans()),
         tasks=draw(st.integers(1, 3)),

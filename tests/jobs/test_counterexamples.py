@@ -135,7 +135,6 @@ def test_rows_that_do_not_fit_are_refused(spark: SparkSession) -> None:
         {**right, "faults": [["flood", 0, 0]]},
         {**right, "micro-batches": []},
         {**right, "flush": [[]]},
-        {**right, "flush": [[]], "micro-batches": [[row], [row]]},
     ):
         with pytest.raises(UsageError, match="rows of the counterexample cannot be read"):
             replay_job(job, spark, wrong, **ASKED)

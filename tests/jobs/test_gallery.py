@@ -12,16 +12,11 @@ from tests.jobs.guide import GUIDE
 from tests.jobs.variations import VARIATIONS
 
 PAGE = (ROOT / "docs" / "job-gallery.md").read_text(encoding="utf-8")
-NO_TIMEOUT = "the state has no timeout: a key leaves only if the function removes it"
 NOTES = {
     "minutes_of_processing": [
         "current_timestamp() has another value in each run",
         "the watermark is on the time at which a row is processed",
     ],
-    "opening_watts": ["the answer of first() depends on the order in which rows arrive"],
-    "new_devices": [NO_TIMEOUT],
-    "jumps": [NO_TIMEOUT],
-    "minutes_without_a_timeout": [NO_TIMEOUT],
     "estimate": ["approx_count_distinct() is an estimate, not an exact answer"],
 }
 """Jobs whose plan has something else to tell."""

@@ -49,10 +49,6 @@ def plain(readings: DataFrame) -> DataFrame:
     return readings.select(F.udf(lambda x: x, "long")("watts"))
 
 
-def keyed(*columns: str) -> Callable[[DataFrame], DataFrame]:
-    return lambda r: minute(marked(r)).select("device", *columns)
-
-
 def totals(readings: DataFrame) -> DataFrame:
     return readings.groupBy("device").count()
 
@@ -77,10 +73,7 @@ CASES: dict[str, tuple[Callable[[DataFrame], DataFrame], str, Told]] = {
     "time of processing in an answer": (stamped, "append", [UNDECIDED]),
     "shuffled array": (chosen("shuffle(array(1, 2))"), "append", [UNDECIDED]),
     **{name: (chosen(f"{name}()"), "append", [UNDECIDED]) for name in MOMENTS},
-    **{name: (of_windows(f"{name}(watts)"), "append", [NOTE]) for name in ARRIVALS},
-    "answers without their window": (keyed("watts"), "update", [NOTE]),
-    "answers with a part of their window": (keyed("window.start", "watts"), "update", []),
-    "appended answers without their window": (keyed("watts"), "append", []),
+    **{name: (of_windows(f"{name}(watts)"), "append", []) for name in ARRIVALS},
 }
 
 
@@ -124,12 +117,6 @@ def test_the_condition_of_a_join_bounds_its_state_even_if_it_follows(
         "the join keeps all rows of its right side forever",
     ]
     assert "does not bound their times" in found[0].sentence
-
-
-def test_a_filter_before_one_of_two_watermarks_is_told(sides: tuple[DataFrame, DataFrame]) -> None:
-    shown = sides[0].where("ad > 3").withWatermark("shown_at", "2 hours")
-    (found,) = remarks(shown.join(sides[1], F.expr(HOUR)))
-    assert not found.is_broken
 
 
 def test_a_table_beside_the_stream_is_told_and_a_constant_is_not(

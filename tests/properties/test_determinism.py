@@ -46,7 +46,7 @@ def digests() -> dict[str, list[str]]:
         room = find_room(name)
         cases = collect(strategy, CASES, SEED)
         found[name] = [json.dumps(case.to_json()) for case in cases]
-        for run in (room.reference(), room.in_process):
+        for run in (room.reference(), room.in_process()):
             found[name] += [run(case).digest() for case in cases]
     found["timed"] = [small(room, seed).digest for room in RUNS for seed in (1, 2)]
     machines = (two_phase_commit(3, votes_needed=votes) for votes in range(CASES))

@@ -27,7 +27,8 @@ from straggler.strategies.columns import (
     USUAL,
     predicates,
 )
-from straggler.strategies.streams import SEEDS, UNIT_US
+from straggler.strategies.networks import SEEDS
+from straggler.strategies.streams import UNIT_US
 
 FAR_US = 1 << 60
 TIMES_US = (*range(-4 * UNIT_US, 5 * UNIT_US, UNIT_US), -FAR_US, FAR_US, FAR_US + 3)

@@ -30,7 +30,7 @@ from properties.profiles import choose
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
 from sim.scenarios import PROCESSES, SECOND_US
-from straggler.rooms.slack.promise import first_errors, warm_up
+from tests.properties.first_answers import first_errors, warm_up
 from tests.sim.disorder import DEPENDENT, INDEPENDENT
 
 Flags: TypeAlias = NDArray[np.bool_]

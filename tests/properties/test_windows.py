@@ -34,7 +34,7 @@ def test_an_operator_counts_each_arrival_in_one_place(reached: Reached, case: Wo
         return state, output
 
     with patch.object(processor, "process", count):
-        trace = find_room(case.room).in_process(flushed)
+        trace = find_room(case.room).in_process()(flushed)
     accepted, redelivered, unasked, opened, missed = map(
         sum, zip(*(counted or [Taken()]), strict=True)
     )

@@ -1,4 +1,4 @@
-"""Output of commands: help, completion, files, and ``-`` for standard output.
+"""Output of commands: help, files, and ``-`` for standard output.
 
 Files are refused first, and never half-written.
 """
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from spark_impl.runtime.packages import archive
-from straggler.cli import diff, explore, render, sim
+from straggler.cli import diff, render, sim
 from straggler.cli import main as cli
 from straggler.cli.join import _with_texts
 from straggler.cli.main import COMMANDS
@@ -32,26 +32,18 @@ def breaks(*_: object) -> Any:
     raise LookupError("no\nidea")
 
 
-@pytest.mark.parametrize("line", ["diff slack --json", "explore slack --json", "sim slack --json"])
+@pytest.mark.parametrize("line", ["diff slack --json", "sim slack --json"])
 def test_an_unwritable_output_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
 ) -> None:
     monkeypatch.setattr(diff, "columns_of", breaks)
-    monkeypatch.setattr(explore, "find_room", breaks)
     monkeypatch.setattr(sim, "find_room", breaks)
     for path in (".", "missing/dir/a", "/proc/x.json"):
         assert_refused(straggler(*line.split(), path), f"{line.split()[-1]} '{path}'")
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "sim slack --set messages=200",
-        "explore slack --scope conformal --variant lost_update",
-        "script explain x.script",
-    ],
-)
+@pytest.mark.parametrize("line", ["sim slack --set messages=200", "script explain x.script"])
 def test_json_on_standard_output_leaves_the_rest_to_standard_error(
     straggler: Straggler, tmp_path: Path, line: str
 ) -> None:
@@ -189,22 +181,6 @@ def test_help_on_a_room_fits_a_screen_and_is_about_that_room(
         assert not [each for each in others if f"straggler {command} {each}" in done.out]
     few, every = (straggler("diff", room, option).out for option in ("--help", "--help-all"))
     assert len(every.splitlines()) > len(few.splitlines())
-
-
-def test_words_are_completed(straggler: Straggler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("_STRAGGLER_COMPLETE", "bash_source")
-    assert "_straggler_completion" in straggler().out
-    monkeypatch.setenv("_STRAGGLER_COMPLETE", "bash_complete")
-    for words, completed in (
-        ("straggler di", "plain,diff"),
-        ("straggler diff j", "plain,join"),
-        ("straggler diff slack --control pd-", "plain,pd-clamped"),
-    ):
-        monkeypatch.setenv("COMP_WORDS", words)
-        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
-        done = straggler()
-        assert (done.code, done.err) == (0, "")
-        assert done.out.startswith(completed)
 
 
 def test_the_version_is_printed_without_heavy_imports() -> None:

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
+from benchmarks.guide import TABLES
 from benchmarks.pages import DOCS, pages
 from straggler.cli.render import markdown
 from straggler.judging import systems
-from straggler.rooms.slack.guide import TABLES
 from tests.house.repository import ROOT
 from tests.straggler.command import Straggler
 

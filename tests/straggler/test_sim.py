@@ -1,8 +1,6 @@
 """``straggler explore`` and ``straggler sim``: small scopes searched, and timed runs."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,16 +8,11 @@ from straggler.rooms import find_room, room_names
 from tests.straggler.command import Straggler
 
 
-def test_a_scope_is_searched_and_every_planted_bug_found(
-    straggler: Straggler, tmp_path: Path
-) -> None:
-    done = straggler("explore", "slack", "--scope", "conformal", "--json", "explored.json")
+def test_a_scope_is_searched_and_every_planted_bug_found(straggler: Straggler) -> None:
+    done = straggler("explore", "slack", "--scope", "conformal")
     assert done.code == 0
     assert "scope conformal: 1,568 states, 2,631 transitions, depth 18" in done.out
     assert "14 of 14 planted bugs are caught." in done.out
-    record = json.loads((tmp_path / "explored.json").read_text(encoding="utf-8"))
-    assert record["scopes"][0]["states"] == 1_568
-    assert all(bug["claim"] for bug in record["planted_bugs"])
 
 
 @pytest.mark.long

@@ -88,7 +88,7 @@ def test_rows_before_1970_are_set_aside_where_time_begins_there(tmp_path: Path) 
     assert [event.value for event in recording.events] == [2, 4]
     assert recording.set_aside[0].gone[0].places == (2, 4)
     network = load(str(tmp_path / "data.csv"), 0, Columns(), None)
-    assert [event.value for event in network.events] == [2, 4]
+    assert [event.value for event in network.sent.events] == [2, 4]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
 from model.vocabulary.settings import JsonObject, PlainData, nearest, settings_of
-from straggler.errors import UsageError
-from straggler.options import QUERY, Arguments, Duration, Option
+from straggler.errors import UsageError, refuse_unknown
+from straggler.options import QUERY, Arguments, Option
 from straggler.rooms.grouping.limits import INSTANCES_MAX, refuse_config
 
 BATCHES = 3
@@ -35,13 +35,6 @@ BY_INPUT = {
 }
 
 
-class Query(NamedTuple):
-    """A router and its title."""
-
-    config: GroupingConfig
-    title: str
-
-
 TIMES = "times_us"
 SETTINGS = {name: each for name, each in settings_of(GroupingConfig).items() if name != "policy"}
 """Settings that ``--set`` takes besides :data:`TIMES`."""
@@ -57,12 +50,10 @@ def options() -> Iterator[Option]:
         f" {SLOW_US // FAST_US} times slower, {SENDERS} senders, {WINDOWS} windows)"
     )
     yield Option("--set", router, "router", multiple=True, metavar="NAME=VALUE", section=QUERY)
-    # Its refusal says what to write instead.
-    yield Option("--window", "", "window_us", type=Duration(), hidden=True)
 
 
-def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[Query]:
-    """Yield the routers for an input with ``tuples`` tuples, as the options say.
+def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[tuple[GroupingConfig, str]]:
+    """Yield the routers for an input with ``tuples`` tuples, as the options say, each with a title.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
@@ -76,15 +67,12 @@ def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[Query]:
         except ValueError as error:
             raise UsageError(f"--set: {error}") from error
         refuse_config(config)
-        yield Query(config, ", ".join([policy, *others]))
+        yield config, ", ".join([policy, *others])
 
 
 def _policies(names: Sequence[str]) -> tuple[str, ...]:
-    known = (*POLICIES, ALL)
     for name in names:
-        if name not in known:
-            listing = ", ".join(known)
-            raise UsageError(f"there is no policy {name!r}, only {listing}{nearest(name, known)}")
+        refuse_unknown("policy", name, (*POLICIES, ALL))
     return POLICIES if ALL in names else tuple(dict.fromkeys(names))
 
 

@@ -19,7 +19,7 @@ from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Ro
 from model.windows.evidence import has_exact_sums
 from sim.grouping import TimedRun, from_settings, side_by_side
 from sim.grouping.room import TIMED_ROOM
-from straggler.errors import UsageError, counted
+from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import (
@@ -40,7 +40,6 @@ from straggler.wiring import (
     judge_guard,
     make_case,
     select_inputs,
-    spark_operator,
     spark_pipeline,
     timed_run,
 )
@@ -60,8 +59,6 @@ IDENTITY = {
 
 def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every router on every input that the options select."""
-    if args.room == "grouping" and args.window_us is not None:
-        raise UsageError("--window is a length of time; in room grouping --set window_tuples=N")
     for name in select_inputs(args, inputs.DEFAULT):
         if isinstance(name, SkippedInput):
             yield name
@@ -240,7 +237,7 @@ ROOM = Room(
     cases=cases,
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.grouping.make_system),
-    in_process=spark_operator(lambda: straggler.grouping.run_in_process),
+    in_process=lambda: straggler.grouping.run_in_process,
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,

@@ -16,17 +16,16 @@ from dataclasses import replace
 from functools import partial
 
 from model.checking.claims import Outcome, Verdict, combine
-from model.checking.explorer import Exploration, StateClaim, sometimes
+from model.checking.explorer import StateClaim, sometimes
 from model.checking.explorer import explore as search
 from model.join.control import Watch, is_idle, watch
 from model.join.scopes import SCOPES, Scope, State, chart, describe_state, machine_of
-from model.join.state import Action
 from model.join.state_claims import claims_of, results_mask
 from model.join.variants import VARIANTS, changes_of, explore
 from model.vocabulary.join import R, S
 from model.vocabulary.join_load import Limits
 from straggler.errors import counted
-from straggler.pages.errata import Erratum, Findings, Kind, decide, erratum
+from straggler.pages.errata import Erratum, Findings, Kind, decide, erratum, promise_among
 
 S2J = "S2J, a chain of join workers with the block protocol MP-2PF"
 ONCE = "Every pair of tuples that match comes out, and comes out once."
@@ -40,7 +39,7 @@ def shortest(variant: str) -> Findings:
     bug = VARIANTS[variant]
     found = explore(bug.home, variant)
     path = found.paths.get(bug.promise)
-    literal = _verdict(found, bug.promise)
+    literal = promise_among(found.verdicts, bug.promise)
     if path is None:
         return Findings((), literal, literal, literal)
     last = path.last.chain
@@ -65,10 +64,6 @@ def shortest(variant: str) -> Findings:
         _judge(same, bug.promise, _with_one_guard(same)),
         _judge(home, bug.promise, claims_of(home)),
     )
-
-
-def _verdict(found: Exploration[State, Action], promise: str) -> Verdict:
-    return next(verdict for verdict in found.verdicts if verdict.claim == promise)
 
 
 def _with_one_guard(scope: Scope) -> list[StateClaim[State]]:

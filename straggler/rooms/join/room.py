@@ -7,7 +7,6 @@ from model.checking import diff
 from model.checking.claims import COMPLETE, Judgement, Outcome, Recording, Verdict
 from model.checking.diff import Difference
 from model.checking.explorer import Path
-from model.join import load_claims
 from model.join.claims import judge
 from model.join.control import decision_at
 from model.join.oracle import make_system
@@ -29,9 +28,10 @@ from model.vocabulary.join import (
     S,
 )
 from model.vocabulary.join_conditions import write_condition
-from sim.join import ChainRun, from_settings
+from sim.join import from_settings
 from sim.join.room import UNRECORDED
 from straggler.errors import UsageError, counted
+from straggler.inputs import tables
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
@@ -42,7 +42,6 @@ from straggler.wiring import (
     judge_guard,
     make_case,
     select_inputs,
-    spark_operator,
     spark_pipeline,
     timed_run,
 )
@@ -80,23 +79,15 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
 
 def _case(
     args: Arguments,
-    streams: inputs.TwoStreams,
+    streams: tables.Recording,
     defaults: queries.Defaults,
     conditions: Conditions,
 ) -> Case:
     config = queries.query(args, defaults, conditions, streams.events)
-    queries.refuse_keyless(config, streams.without_keys)
+    queries.refuse_keyless(config, inputs.without_keys(streams.events))
     limits.refuse_pairs(streams.events, config, "--window")
     title = queries.describe(config, args.lateness_us is not None)
-    return make_case(
-        "join",
-        streams,
-        config,
-        title,
-        args,
-        batches=queries.BATCHES,
-        in_order=streams.in_order,
-    )
+    return make_case("join", streams, config, title, args, batches=queries.BATCHES)
 
 
 def compare(
@@ -227,27 +218,6 @@ def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
     return (Remark("recording", sentence, {**data, "outcome": str(found[0].outcome)}),)
 
 
-# ------------------------------------------------------------------------------------ timed runs
-
-
-def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
-    """Return a remark if a worker was ever fuller than section 8 of docs/join.md says.
-
-    The other statements there are about shedding and scaling, which a run may have switched off.
-    """
-    verdicts = load_claims.judge(run.moments, run.rule).verdicts
-    return tuple(
-        Remark(
-            "load",
-            f"not kept in every moment: {each.claim}. {each.sentence} There is no verdict, because"
-            " the claim assumes fresh sizes and a full window",
-            {"claim": each.claim, "outcome": str(each.outcome), "witness": list(each.witness)},
-        )
-        for each in verdicts
-        if each.claim == load_claims.NO_FALSE_SHEDDING and each.outcome is Outcome.BROKEN
-    )
-
-
 def _draw_chart(scope: str, variant: str, path: Path[State, Action]) -> tuple[str, ...]:
     return chart(scope_of(scope, variant), path)
 
@@ -288,7 +258,7 @@ ROOM = Room(
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.join.make_system),
     slots=lambda workload: most_workers(JoinConfig.from_json(workload.config)),
-    in_process=spark_operator(lambda: straggler.join.run_in_process),
+    in_process=lambda: straggler.join.run_in_process,
     in_process_step_types=RESULTS,
     compare=compare,
     check=check,
@@ -303,7 +273,6 @@ ROOM = Room(
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=UNRECORDED,  # results are what is compared
     example=EXAMPLE,
-    timed_remarks=timed_remarks,
     errata=ERRATA,
     in_process_max=30_000,
 )

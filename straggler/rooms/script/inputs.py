@@ -29,8 +29,7 @@ from sim.kernel.seeds import Seeds
 from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.columns import Columns
-from straggler.inputs.set_aside import SetAside
-from straggler.inputs.tables import arrivals
+from straggler.inputs.tables import Recording, arrivals
 from straggler.rooms.script.language import ScriptError, parse
 from straggler.wiring import why_missing
 
@@ -207,17 +206,14 @@ def count_per_hour(events: Sequence[Event]) -> dict[str, int]:
 class Network(NamedTuple):
     """A network of sensors: their tuples, and what is known of the sensors."""
 
-    name: str
-    label: str
-    events: tuple[Event, ...]
+    sent: Recording
+    """Tuples of all sensors, in order of arrival."""
     per_hour: Mapping[str, int]
     """Tuples per hour, by sensor."""
     scripts: tuple[Path, ...] = ()
     """Scripts that come with the network."""
     lateness: str | None = None
     """Usual lateness, as a duration."""
-    set_aside: tuple[SetAside, ...] = ()
-    """Bad rows of the files that were read."""
 
 
 def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
@@ -233,14 +229,7 @@ def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
         recording = inputs.load(name, seed, replace(columns, since_1970=True), {})
         if not any(event.key for event in recording.events):
             raise UsageError(f"there are no sensors in {recording.label}: --key names a column")
-        per_hour = count_per_hour(recording.events) if table is None else {}
-        network = Network(
-            recording.name,
-            recording.label,
-            recording.events,
-            per_hour,
-            set_aside=recording.set_aside,
-        )
+        network = Network(recording, count_per_hour(recording.events) if table is None else {})
     return network if table is None else network._replace(per_hour=load_sensors(table))
 
 
@@ -275,7 +264,8 @@ def weather(seed: int) -> Network:
     """Return nine hourly measures at three airports: the first 90 days of 2013, with gaps."""
     sent = weather_events(WEATHER_HOURS)
     events = add_delays(sent, Lognormal(20 * MINUTE_US, 1.0), seed, "weather")
-    return Network("weather", f"weather {SIMULATED}", events, WEATHER, examples("."), "1h")
+    recording = Recording("weather", f"weather {SIMULATED}", events)
+    return Network(recording, WEATHER, examples("."), "1h")
 
 
 def munich_bridge(seed: int) -> Network:
@@ -284,8 +274,8 @@ def munich_bridge(seed: int) -> Network:
         raise UsageError(reason)
     sent = inputs.load("munich_bridge", seed).events
     events = add_delays(sent, Exponential(20_000), seed, "munich_bridge")
-    label = f"munich_bridge {SIMULATED}"
-    return Network("munich_bridge", label, events, BRIDGE, examples("bridge"), "100ms")
+    recording = Recording("munich_bridge", f"munich_bridge {SIMULATED}", events)
+    return Network(recording, BRIDGE, examples("bridge"), "100ms")
 
 
 NAMED: Mapping[str, Callable[[int], Network]] = {

@@ -1,8 +1,7 @@
 """Sets of scripts on the command line: files, sensors, workers and watermark."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.durations import parse_duration_us, write_duration
@@ -10,7 +9,7 @@ from model.vocabulary.script.config import CLUSTER, WATERMARKS
 from model.vocabulary.script.tree import Sensor, Workflow, walk
 from model.vocabulary.settings import settings_of
 from straggler.errors import UsageError, counted
-from straggler.options import PATH, QUERY, Arguments, Duration, Option, in_options, setting_options
+from straggler.options import PATH, QUERY, Arguments, Option, in_options, setting_options
 from straggler.rooms.script import inputs, limits
 from straggler.rooms.script.inputs import Network, Texts, read_all, workflows
 
@@ -47,8 +46,6 @@ def options() -> Iterator[Option]:
     yield SENSORS
     yield from setting_options({"cap_percent": SETTINGS["cap_percent"]}, _USUAL)
     yield from watermark_options()
-    # Its refusal says that scripts have windows of their own.
-    yield Option("--window", "", "window_us", type=Duration(), hidden=True)
 
 
 def watermark_options() -> Iterator[Option]:
@@ -70,7 +67,7 @@ def load_scripts(args: Arguments) -> Texts:
             dict.fromkeys(sensors_of(written), inputs.USUAL_PER_HOUR) if known is None else known
         )
         # The input may bring a lateness, which is not known yet.
-        config = _config(args, written, Network("", "", (), per_hour, lateness="0s"))
+        config = _config(args, written, per_hour, "0s")
         limits.refuse_impossible(config, (), "")
     return texts
 
@@ -82,49 +79,40 @@ def query(args: Arguments, network: Network, texts: Texts) -> tuple[ScriptConfig
     """
     texts = texts or read_all(refuse_equal_names(network.scripts))
     if not texts:
-        raise UsageError(f"no scripts come with {network.label}: --script names some")
-    config = _config(args, workflows(texts, network.per_hour), network)
+        raise UsageError(f"no scripts come with {network.sent.label}: --script names some")
+    written = workflows(texts, network.per_hour)
+    config = _config(args, written, network.per_hour, network.lateness)
     return config, _describe(config)
 
 
-def _config(args: Arguments, written: Sequence[Workflow], network: Network) -> ScriptConfig:
-    """Return the query with the settings of the options, or with the defaults."""
+def _config(
+    args: Arguments, written: Sequence[Workflow], per_hour: Mapping[str, int], lateness: str | None
+) -> ScriptConfig:
+    """Return the query with the settings of the options, or with the defaults.
+
+    Refusals name options of the command line.
+    """
     lateness_us = args.lateness_us
-    if lateness_us is None and network.lateness is not None:
-        lateness_us = parse_duration_us(network.lateness)
-    workers = WORKERS if args.workers is None else args.workers
-    cap_percent = CAP_PERCENT if args.cap_percent is None else args.cap_percent
+    if lateness_us is None and lateness is not None:
+        lateness_us = parse_duration_us(lateness)
     watermark = args.watermark or "fixed"
     if args.idle_after_us is not None and lateness_us is None:
         raise UsageError("--idle-after needs --lateness: how far an idle sensor follows the others")
     if watermark in WATERMARKS[1:] and lateness_us is None:
         raise UsageError(f"--watermark {watermark} needs --lateness: the longest wait")
-    return config_of(
-        written,
-        network,
-        workers,
-        lateness_us,
-        cap_percent,
-        watermark=watermark,
-        cluster=CLUSTER if args.cluster is None else args.cluster,
-        idle_after_us=args.idle_after_us,
-    )
-
-
-def config_of(
-    written: Sequence[Workflow],
-    network: Network,
-    workers: int,
-    lateness_us: int | None,
-    cap_percent: int = CAP_PERCENT,
-    **others: Any,
-) -> ScriptConfig:
-    """Return the query; refusals name options of the command line."""
-    rates = tuple(network.per_hour.items())
     if lateness_us is not None and lateness_us < 0:
         raise UsageError(f"--lateness is {write_duration(lateness_us)}; it must be at least 0")
     try:
-        return ScriptConfig(tuple(written), rates, workers, lateness_us, cap_percent, **others)
+        return ScriptConfig(
+            tuple(written),
+            tuple(per_hour.items()),
+            WORKERS if args.workers is None else args.workers,
+            lateness_us,
+            CAP_PERCENT if args.cap_percent is None else args.cap_percent,
+            watermark=watermark,
+            cluster=CLUSTER if args.cluster is None else args.cluster,
+            idle_after_us=args.idle_after_us,
+        )
     except ValueError as error:
         raise UsageError(in_options(str(error), SETTINGS, OTHERS)) from error
 

@@ -26,13 +26,13 @@ from model.vocabulary.script.config import (
 )
 from model.vocabulary.script.placement import hash_baseline
 from model.vocabulary.script.plan import compile_plan
-from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
+from model.vocabulary.script.tree import Name, Statement, Workflow, walk
 from sim.kernel.plan import Plan as TimedPlan
 from sim.script import TimedRun, from_settings, side_by_side
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLAN
 from sim.script.room import TIMED_ROOM
-from straggler.errors import UsageError, counted
+from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import (
@@ -55,7 +55,6 @@ from straggler.wiring import (
     judge_guard,
     make_case,
     select_inputs,
-    spark_operator,
     spark_pipeline,
     timed_run,
 )
@@ -70,8 +69,6 @@ IDENTITY = {
 
 def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every input, with all the scripts that the options select."""
-    if args.room == "script" and args.window_us is not None:
-        raise UsageError("--window: in room script the scripts say how long windows are")
     # A user's scripts name the sensors of the input that needs no recording.
     usual = ("weather",) if args.scripts else tuple(inputs.NAMED)
     texts = queries.load_scripts(args)
@@ -81,8 +78,8 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
             continue
         network = inputs.load(name, args.seed, columns, args.sensors)
         config, title = queries.query(args, network, texts)
-        limits.refuse(config, network.events, network.label)
-        yield make_case("script", network, config, title, args, batches=queries.BATCHES)
+        limits.refuse(config, network.sent.events, network.sent.label)
+        yield make_case("script", network.sent, config, title, args, batches=queries.BATCHES)
 
 
 def compare(
@@ -234,7 +231,7 @@ def simpler(workload: Workload) -> Iterator[Workload]:
         configs.append(replace(config, workers=1))
     if config.watermark != "fixed":
         configs.append(replace(config, watermark="fixed", cluster=CLUSTER))
-    used = config.asked_for | _named(flows) | {event.key for event in workload.arrivals}
+    used = {*queries.sensors_of(flows), *[event.key for event in workload.arrivals]}
     kept = tuple(pair for pair in config.sensors if pair[0] in used)
     if len(kept) < len(config.sensors):
         configs.append(replace(config, sensors=kept))
@@ -255,26 +252,19 @@ def _names(statements: Sequence[Statement]) -> set[str]:
     return {node.name for node in nodes if isinstance(node, Name)}
 
 
-def _named(flows: Sequence[Workflow]) -> set[str]:
-    statements = (each for flow in flows for each in flow.statements)
-    nodes = (node for each in statements for node, _ in walk(each.expression))
-    return {node.id for node in nodes if isinstance(node, Sensor)}
-
-
 def settings(workload: Workload) -> Mapping[str, object]:
     """Return the scripts as text, and the settings with which they run."""
     config = ScriptConfig.from_json(workload.config)
-    scripts = {flow.name: "; ".join(unparse(flow).splitlines()) for flow in config.workflows}
+    scripts = {
+        f"the script {flow.name}": f"[{'; '.join(unparse(flow).splitlines())}]"
+        for flow in config.workflows
+    }
     names = ["workers", "lateness_us", "cap_percent"]
     if config.watermark != "fixed":
         names += ["watermark", "cluster"]
     if config.idle_after_us is not None:
         names.append("idle_after_us")
-    return {**{name: getattr(config, name) for name in names}, **_quoted(scripts)}
-
-
-def _quoted(scripts: Mapping[str, str]) -> dict[str, str]:
-    return {f"the script {name}": f"[{text}]" for name, text in scripts.items()}
+    return {**{name: getattr(config, name) for name in names}, **scripts}
 
 
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)
@@ -302,7 +292,7 @@ ROOM = Room(
     cases=cases,
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.script.make_system),
-    in_process=spark_operator(lambda: straggler.script.run_in_process),
+    in_process=lambda: straggler.script.run_in_process,
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,

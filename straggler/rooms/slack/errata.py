@@ -21,7 +21,7 @@ from model.slack import make_system
 from model.slack.claims import judge, over_all
 from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
-from model.vocabulary import Event, SlackConfig, System, Trace, Workload
+from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.slack import Progress
 from model.vocabulary.windows import Late, Result, Revision
@@ -43,13 +43,12 @@ SCOPES = ("conformal", "small")
 """Scopes that the explorer visits as well, with every slack and every crash."""
 
 
-def smallest(variant: str, **settings: object) -> Findings:
+def smallest(variant: str) -> Findings:
     """Find the smallest stream on which a variant breaks its promise."""
     bug = VARIANTS[variant]
-    config = {**_plain(str(bug.example.config["control"])), **settings}
-    right: System = make_system()
-    scope = partial(_scope, bug.promise, tuple(config.items()))
-    return smallest_stream(bug, right, judge, streams(config), _describe, scope)
+    control = str(bug.example.config["control"])
+    scope = partial(_scope, bug.promise, control)
+    return smallest_stream(bug, make_system(), judge, streams(_plain(control)), _describe, scope)
 
 
 def streams(config: JsonObject) -> Iterator[Workload]:
@@ -72,21 +71,18 @@ def _plain(control: str) -> JsonObject:
         SIZE_US, SLIDE_US, keyed=False, control=control, gamma_us=SIZE_US, max_age_us=SIZE_US
     )
     plain = SlackConfig(SIZE_US, SLIDE_US).to_json()
-    return {name: value for name, value in config.to_json().items() if _differs(plain, name, value)}
-
-
-def _differs(plain: JsonObject, name: str, value: object) -> bool:
-    return name in ("size_us", "slide_us") or value != plain[name]
+    sizes = ("size_us", "slide_us")
+    return {k: v for k, v in config.to_json().items() if k in sizes or v != plain[k]}
 
 
 # ----------------------------------------------------------------------------- the right rules
 
 
 @cache
-def _streams_judged(settings: tuple[tuple[str, object], ...]) -> tuple[tuple[Verdict, ...], int]:
+def _streams_judged(control: str) -> tuple[tuple[Verdict, ...], int]:
     """Judge every stream by the right rules; return the verdicts and the number of streams."""
-    right: System = make_system()
-    judged = [judge(workload, right(workload)) for workload in streams(dict(settings))]
+    right = make_system()
+    judged = [judge(workload, right(workload)) for workload in streams(_plain(control))]
     return over_all(judged), len(judged)
 
 
@@ -98,9 +94,9 @@ def _explored() -> tuple[Outcome, int]:
     return outcome, sum(each.unique_states for each in found)
 
 
-def _scope(claim: str, settings: tuple[tuple[str, object], ...]) -> Verdict:
+def _scope(claim: str, control: str) -> Verdict:
     """Return the verdict on a claim from all streams and scopes, or on another that is broken."""
-    verdicts, tried = _streams_judged(settings)
+    verdicts, tried = _streams_judged(control)
     verdict = promise_or_broken(verdicts, claim)
     explored, states = _explored()
     sentence = (

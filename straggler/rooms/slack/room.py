@@ -22,9 +22,9 @@ from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from straggler.rooms.slack import queries
 from straggler.rooms.slack.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
-from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, tasks_hint
+from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, is_in_order, tasks_hint
 from straggler.rooms.windows.limits import refuse_settings, refuse_workload
-from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+from straggler.wiring import judge_guard, spark_pipeline, timed_run
 
 GUARD = "something was late"
 UNTESTED = "corrections were not tested"
@@ -63,7 +63,7 @@ def summarise_agreement(cases: Sequence[Figures]) -> str:
 def guard(case: Case, figures: Figures) -> Verdict:
     """Require a late pair and a correction: without them nothing that matters was compared."""
     late, corrections = int(figures["late"] or 0), int(figures["corrections"] or 0)
-    if case.in_order and not (late and corrections):
+    if is_in_order(case) and not (late and corrections):
         sentence = (
             f"{case.input} is in order, so nothing can be late: that puts nothing to the test"
         )
@@ -104,7 +104,7 @@ ROOM = Room(
     cases=partial(cases, "slack", queries.queries),
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.slack.make_system),
-    in_process=spark_operator(lambda: straggler.slack.run_in_process),
+    in_process=lambda: straggler.slack.run_in_process,
     in_process_step_types=(Result, Late, Judged, Rejected, Progress),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,

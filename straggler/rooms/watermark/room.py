@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from statistics import fmean
 
 import straggler
@@ -23,9 +22,9 @@ from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from straggler.rooms.watermark import queries
 from straggler.rooms.watermark.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
-from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, tasks_hint
+from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, is_in_order, tasks_hint
 from straggler.rooms.windows.limits import refuse_settings
-from straggler.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+from straggler.wiring import judge_guard, spark_pipeline, timed_run
 
 GUARD = "the wait followed the disorder"
 SECOND_US = 1_000_000
@@ -75,10 +74,9 @@ def guard(case: Case, figures: Figures) -> Verdict:
     devices are each in order counts as disordered if the devices together are not.
     """
     waits, late = int(figures["waits"] or 0), int(figures["late"] or 0)
-    arrivals = case.workload.arrivals
     if case.workload.config.get("reading") == "fixed":
         lacking = "" if late else NONE_LATE
-    elif all(one.event_time_us <= other.event_time_us for one, other in pairwise(arrivals)):
+    elif is_in_order(case):
         lacking = "everything came in order"
     else:
         lacking = "" if waits > 1 else "the wait was the same all the time"
@@ -116,7 +114,7 @@ ROOM = Room(
     cases=partial(cases, "watermark", queries.queries),
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.watermark.make_system),
-    in_process=spark_operator(lambda: straggler.watermark.run_in_process),
+    in_process=lambda: straggler.watermark.run_in_process,
     in_process_step_types=(Clock, Passing, Inserted, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,

@@ -6,7 +6,7 @@ from model.vocabulary import SlackConfig, WatermarkConfig, Workload
 from model.vocabulary.durations import write_duration
 from model.vocabulary.settings import JsonObject, Setting, read_settings
 from straggler.errors import UsageError
-from straggler.wiring import read_config, refuse_long_times
+from straggler.wiring import read_config
 
 WINDOWS_MAX = 10_000
 """Most windows that hold one tuple: each of them takes time and memory."""
@@ -48,7 +48,6 @@ def refuse_settings(known: Mapping[str, Setting], settings: Mapping[str, str]) -
     ``known`` are all settings of the room. Raise :class:`UsageError` with one sentence that names
     the offending value, and ``ValueError`` for a value that is not allowed at all.
     """
-    refuse_long_times(settings)
     values = read_settings(settings, known)
     messages = values["messages"]
     if messages is not None and messages > MESSAGES_MAX:

@@ -1,6 +1,6 @@
-"""Tables and figures of docs/slack-guide.md: ``python -m straggler.rooms.slack.guide [TABLE ...]``.
+"""Tables and figures of docs/slack-guide.md: ``python -m benchmarks.guide [TABLE ...] [figures]``.
 
-Tables are Markdown, identical in every run; ``--figures docs/figures`` draws the figures.
+Tables are Markdown, identical in every run; without a name, all of them are printed.
 
 * required: tuples that a first answer must contain, in percent. A window of N tuples has the values
   1, 2, ..., N; (eps, delta) and the control are the defaults. For ``normal`` the coefficient of
@@ -9,11 +9,12 @@ Tables are Markdown, identical in every run; ``--figures docs/figures`` draws th
   wait, for different starts. The control and its settings are the defaults, L is W = 10 s.
 * settings, assumptions: one setting after the other is changed on the flights of the figures. Wrong
   answers are counted after the warm-up, everything else over the whole run.
-* figures: the controls ``conformal``, the published law and the longest wait, on the same arrivals.
+* figures, in docs/figures: the controls ``conformal``, the published law and the longest wait, on
+  the same arrivals.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,10 +37,9 @@ from sim.slack.stream import SETTINGS as STREAM_SETTINGS
 from sim.slack.stream import course_of
 from sim.slack.stream_figures import is_below
 from sim.windows.settings import StreamSettings
+from straggler.cli.render import markdown
 from straggler.inputs import inputs
-from straggler.pages import tables
-from straggler.pages.tables import Table
-from straggler.rooms.slack.promise import first_errors, warm_up
+from tests.properties.first_answers import first_errors, warm_up
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -168,7 +168,7 @@ PICTURES: Mapping[str, Picture] = {
 
 
 def arrivals(name: str) -> Plan:
-    """Return the arrivals of the figure ``name``, or of any other recording that is present."""
+    """Return the arrivals of the figure ``name``."""
     if name == "umts":
         plan = umts(SEED)
         sources = tuple(replace(s, events=MESSAGES) for s in plan.sources if isinstance(s, Source))
@@ -177,9 +177,9 @@ def arrivals(name: str) -> Plan:
     return replay(recording.events[:FLIGHTS_SHOWN], recording.label)
 
 
-def runs(name: str, picture: Picture, plan: Plan | None = None) -> list[TimedRun]:
-    """Return a timed run of every control; ``plan`` replaces the arrivals of that name."""
-    plan = replace(plan or arrivals(name), trigger=Every(picture.trigger_interval_us))
+def runs(name: str, picture: Picture) -> list[TimedRun]:
+    """Return a timed run of every control."""
+    plan = replace(arrivals(name), trigger=Every(picture.trigger_interval_us))
     return [simulate(plan, replace(picture.config, control=each), SEED) for each in CONTROLS]
 
 
@@ -274,13 +274,21 @@ FLIGHTS_HEADER = {
 """Columns with their formats."""
 
 
-TABLES: Mapping[str, Table] = {
-    "required": Table(REQUIRED_HEADER, required_rows),
-    "start": Table(START_HEADER, start_rows),
-    "settings": Table(FLIGHTS_HEADER, partial(flights_rows, SETTINGS)),
-    "assumptions": Table(FLIGHTS_HEADER, partial(flights_rows, ASSUMPTIONS)),
+TABLES: Mapping[str, tuple[Mapping[str, str], Callable[[], Iterable[Sequence[object]]]]] = {
+    "required": (REQUIRED_HEADER, required_rows),
+    "start": (START_HEADER, start_rows),
+    "settings": (FLIGHTS_HEADER, partial(flights_rows, SETTINGS)),
+    "assumptions": (FLIGHTS_HEADER, partial(flights_rows, ASSUMPTIONS)),
 }
-FIGURES = {f"slack-{name}.svg": partial(draw, name) for name in PICTURES}
+"""Formats of the columns by heading, and the rows, by the name of a table."""
 
 if __name__ == "__main__":
-    tables.run(TABLES, FIGURES, sys.argv[1:])
+    for asked in sys.argv[1:] or TABLES:
+        if asked == "figures":
+            for shown in PICTURES:
+                draw(shown, Path("docs", "figures", f"slack-{shown}.svg"))
+        elif asked in TABLES:
+            header, rows = TABLES[asked]
+            sys.stdout.write(f"{markdown(header, list(rows()))}\n\n")
+        else:
+            sys.exit(f"There is no table {asked!r}: choose from {', '.join(TABLES)}, figures.")
