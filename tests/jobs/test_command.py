@@ -38,7 +38,7 @@ def test_what_breaks_a_job_is_stored_and_shown_again(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext(spark))
     (tmp_path / "jobs_of_a_user.py").write_text(textwrap.dedent(JOBS), encoding="utf-8")
-    assert main(["check", "jobs_of_a_user:opening", *ASKED]) == 1
+    assert main(["check", "jobs_of_a_user:opening", *ASKED, "--streams", "8"]) == 1
     (stored,) = (tmp_path / "counterexamples").iterdir()
     path = str(stored.relative_to(tmp_path))
     shown = capsys.readouterr().out

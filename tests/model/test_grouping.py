@@ -17,11 +17,10 @@ from model.grouping.state import (
     Table,
     count_keys,
     counters,
-    floor_of,
     merge_summaries,
 )
 from model.vocabulary import Event, GroupingConfig, Workload
-from model.vocabulary.grouping import Answer, Heavy, Partial, Rejected
+from model.vocabulary.grouping import Answer, Partial, Rejected
 
 # ------------------------------------------------------------------------------------------- hashes
 
@@ -30,19 +29,6 @@ def test_splitmix64_gives_its_published_numbers() -> None:
     # The first outputs of SplitMix64 with seed 0 are its finalizer at multiples of the increment.
     expected = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
     assert [numbered_hash(0, j) for j in (1, 2, 3)] == expected
-
-
-# --------------------------------------------------------------------------------------- candidates
-
-
-def table(heavy: dict[str, int], tuples: int = 100, **config: Any) -> Table:
-    """Return the table of window 1 after a window in which heavy keys had these counts."""
-    given = GroupingConfig(**{"instances": 5, "theta": 0.04, **config})
-    keys = {key: Count(count, 0) for key, count in heavy.items()}
-    buckets = [0] * (2 * given.instances)
-    return rebalance(
-        first_table(given, RULES), Learnt(tuples, [keys], [buckets]), given.times_of(0), given.tiers
-    )
 
 
 # ------------------------------------------------------------------------------------------- routes
@@ -68,11 +54,6 @@ def hot(**config: Any) -> Table:
 def cold(**config: Any) -> Table:
     """Return the table of window 0."""
     return first_table(GroupingConfig(**{"instances": 4, **config}), RULES)
-
-
-def test_tag_balances_time() -> None:
-    counts = Counter(routed(hot(times_us=((0, (1, 1, 4, 4)),), gamma=0.1), "h" * 50))
-    assert [counts[i] for i in range(4)] == [20, 20, 5, 5]
 
 
 def test_nag_weighs_distances_and_no_times() -> None:
@@ -103,14 +84,6 @@ def test_dag_moves_a_key_on_while_other_instances_are_idle() -> None:
 
 
 # ---------------------------------------------------------------------------------------- summaries
-
-
-def test_a_key_that_comes_back_may_have_been_there_as_often_as_the_least() -> None:
-    full = {"a": Count(5, 0), "b": Count(3, 1)}
-    assert floor_of(full, 2) == 3
-    assert floor_of(full, 3) == 0
-    merged = merge_summaries(full, 3, count_keys("ccb"), 0, 2)
-    assert merged == {"a": Count(5, 0), "c": Count(5, 3)}  # b has 4
 
 
 def test_of_equal_counts_the_smaller_code_point_stays() -> None:
@@ -144,11 +117,6 @@ def case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
     """Return one tuple a letter, with the values 0, 1, 2, ..."""
     arrivals = tuple(Event(seq, 0, key, 100, float(seq), 100) for seq, key in enumerate(keys))
     return Workload("grouping", arrivals, {"instances": 2, **config}, cuts)
-
-
-def test_a_key_is_heavy_by_what_all_senders_counted() -> None:
-    trace = run(case("abacabaa", (7,), window_tuples=7, senders=2, theta=0.4))
-    assert [(heavy.key, heavy.counted, heavy.tuples) for heavy in trace.of(Heavy)] == [("a", 4, 7)]
 
 
 def test_answers_merge_what_instances_have() -> None:

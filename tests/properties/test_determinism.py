@@ -23,7 +23,7 @@ from tests.model.two_phase_commit import CLAIMS, two_phase_commit
 from tests.sim.test_rooms import RUNS, small
 
 SEED = 12_345
-CASES = 6
+CASES = 4
 DRAWN: Mapping[str, Any] = {
     "slack": streams.cases(),
     "watermark": watermark.cases(),

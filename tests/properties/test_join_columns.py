@@ -15,7 +15,7 @@ from model.vocabulary.join import (
     R,
     S,
 )
-from spark_impl.join import ChainJoin, run_in_process
+from spark_impl.join import run_in_process
 from spark_impl.join.checkpoint import (
     WorkerState,
     adopt,
@@ -68,17 +68,6 @@ def test_the_least_integer_is_refused(column: str) -> None:
         run_in_process(Workload("join", (event,), CONFIG.to_json()))
 
 
-def test_columns_may_come_but_none_may_go_or_change() -> None:
-    more = replace(CONFIG, r_columns=(*COLUMNS, ("no2", "number")))
-    assert continue_config(CONFIG, (), more, (), 1) == more
-    fewer, other = COLUMNS[1:], (("pm25", "text"), *COLUMNS[1:])
-    for columns, now in ((fewer, "it is not given"), (other, "it is text now")):
-        given_now = replace(CONFIG, s_columns=columns)
-        sentence = rf"^S has the column 'pm25' \(number\) in this chain, but {now}: columns may"
-        with pytest.raises(InputProblem, match=sentence):
-            continue_config(CONFIG, (), given_now, (), 1)
-
-
 def test_a_function_sees_columns_and_no_others() -> None:
     more = [(1.0, 2, "a", None, True), (math.nan, None, None, 7, None)]
     events = [Event(n, n, "k", n, 0.0, n, R, each) for n, each in enumerate(more)]
@@ -129,10 +118,3 @@ def test_a_store_of_before_goes_on_with_columns(tmp_path: Path) -> None:
         *(f"r__{name}" for name, _ in COLUMNS),
         "batch",
     ]
-
-
-@pytest.mark.parametrize("given", [{"pm25": "float"}, {"pm25": ["number"]}, {"Rank": "number"}])
-def test_columns_that_cannot_be_are_refused_before_a_condition_is_read(given: Any) -> None:
-    name = next(iter(given))
-    with pytest.raises(ValueError, match=f"{name!r}.*(must be one of number|is taken)"):
-        ChainJoin(1, 10, f"{name} apart 2", r_columns=given, s_columns=given)

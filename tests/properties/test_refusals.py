@@ -21,9 +21,8 @@ from model.vocabulary.script.plan import compile_plan
 from properties.promised import Reached, promised
 from spark_impl.grouping.query import times_of
 from spark_impl.join.given import read_select
-from spark_impl.join.inputs import read_file, require_accepted
 from spark_impl.join.matching import Query, _flags
-from spark_impl.runtime.histories import file_of, history_schema, write_parquet
+from spark_impl.runtime.histories import file_of, history_schema
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.script import processor
@@ -177,79 +176,7 @@ def test_a_query_is_refused_before_it_writes(
     reached.add({f"{asked.room}: {asked.flaw}": 1})
 
 
-# --------------------------------------------------------------- columns and streams of joins
-
-WHOLE_BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
-"""Types of whole numbers, with the bits of their largest values."""
-DOUBLE_BITS = 53
-"""Bits up to which a double holds every whole number."""
-OTHERS = (
-    "boolean",
-    "date",
-    "timestamp",
-    "timestamp_ntz",
-    "decimal(9,0)",
-    "binary",
-    "array<int>",
-)
-KINDS = [*WHOLE_BITS, "float", "double", "string", *OTHERS]
-COLUMNS = ("seq", "source_id", "key", "event_time_us", "value")
-
-
-def holds_all(column: str, kind: str) -> bool:
-    """Return whether every value of a type is one of the column, as it is."""
-    if column == "key":
-        return kind == "string"
-    if column == "value":
-        return kind in ("float", "double") or WHOLE_BITS.get(kind, 99) < DOUBLE_BITS
-    return kind in WHOLE_BITS or (column == "event_time_us" and kind == "timestamp")
-
-
-@given(st.dictionaries(st.sampled_from(COLUMNS), st.sampled_from(KINDS)))
-def test_a_column_is_accepted_if_all_its_values_fit(kinds: dict[str, str]) -> None:
-    for column in COLUMNS:
-        if column not in kinds:
-            with pytest.raises(InputProblem, match=f"^the input R has no column '{column}'; it ha"):
-                require_accepted("R", kinds, column)
-        elif holds_all(column, kinds[column]):
-            assert require_accepted("R", kinds, column) == kinds[column]
-        else:
-            with pytest.raises(InputProblem, match=f"^the column '{column}' of the input R is "):
-                require_accepted("R", kinds, column)
-
-
-NAMES = st.sampled_from(["R", "S", "R", "S", "R", "S", "T", None])
-PARTS = st.lists(st.lists(NAMES, min_size=1, max_size=4), min_size=1, max_size=5)
-
-
-@given(PARTS)
-def test_a_row_of_another_stream_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, files: list[list[str | None]]
-) -> None:
-    folder = locate(tmp_path_factory.mktemp("history"))
-    schema = history_schema(pa.field("stream", pa.string()))
-    common: dict[str, object] = {name: "a" if name == "key" else 0 for name in schema.names}
-    rows = [
-        {**common, "stream": name, "seq": seq}
-        for seq, name in enumerate(name for file in files for name in file)
-    ]
-    first = 0
-    for number, names in enumerate(files):
-        part = pa.Table.from_pylist(rows[first : first + len(names)], schema)
-        write_parquet(part, file_of(folder, number))
-        first += len(names)
-    first = 0
-    for number, names in enumerate(files):
-        address = str(file_of(folder, number))
-        if {*names} <= {"R", "S"}:
-            found = read_file(address, schema, "stream", ("R", "S")).to_pylist()
-            assert found == rows[first : first + len(names)]
-        else:
-            other = next(name for name in names if name not in ("R", "S"))
-            with pytest.raises(InputProblem, match=f"has the stream {other!r}; it can be R or S$"):
-                read_file(address, schema, "stream", ("R", "S"))
-        first += len(names)
-
+# ---------------------------------------------------------------------------- functions of joins
 
 ANSWERS = st.one_of(
     st.lists(st.booleans(), max_size=4),

@@ -49,7 +49,7 @@ def landed(folder: Path, identity: str) -> Location:
     return place
 
 
-@pytest.mark.parametrize("at", range(FILES - 1))
+@pytest.mark.parametrize("at", [0, FILES - 2])
 def test_a_file_that_was_rewritten_is_named(tmp_path: Path, at: int) -> None:
     made = history(tmp_path / "h")
     file = file_of(made, at).path
@@ -59,7 +59,7 @@ def test_a_file_that_was_rewritten_is_named(tmp_path: Path, at: int) -> None:
             require_chain(made, asked)
 
 
-@pytest.mark.parametrize("at", range(1, FILES))
+@pytest.mark.parametrize("at", [1, FILES - 1])
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, at: int) -> None:
     made = landed(tmp_path / "h", "one")
     file_of(made, at).remove()

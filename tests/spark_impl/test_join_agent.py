@@ -117,7 +117,10 @@ def request(draw: random.Random, asked: Asked, store: Path, stream: ChainStream)
         assert call() == expected
 
 
-@pytest.mark.parametrize("seed", range(3))
+AT_NIGHT = [pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2)]
+
+
+@pytest.mark.parametrize("seed", [0, *AT_NIGHT])
 def test_queries_of_other_processes_come_and_go(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:

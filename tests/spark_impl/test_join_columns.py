@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary.join import Equi
 from spark_impl.join import ChainJoin, from_history, one_time, results
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.storage import InputProblem
@@ -97,22 +96,3 @@ def test_columns_come_while_a_chain_goes_on(spark: SparkSession, tmp_path: Path)
             results(spark, store, **wrong)
     with pytest.raises(InputProblem, match=r"^R has the column 'site' \(text\) in this chain, but"):
         opened({"far": QUERIES["far"]}, NUMBERS, {})
-
-
-def test_inputs_that_lack_a_column(spark: SparkSession) -> None:
-    rows = spark.createDataFrame([(0, 0, 5.0)], "source_id long, event_time_us long, pm25 double")
-    rows = rows.withColumn("at", F.timestamp_micros("event_time_us"))
-    cases: dict[str, tuple[Any, dict[str, str]]] = {
-        "^the input R has no column 'key'; it has ": (Equi("key"), {}),
-        "^the input R has no column 'no2'; it has ": ("any", {"no2": "number"}),
-        "^the column 'at' of the input R is timestamp; it can be tinyint, .*, double$": (
-            "any",
-            {"at": "number"},
-        ),
-    }
-    for sentence, (predicate, columns) in cases.items():
-        with pytest.raises(InputProblem, match=sentence):
-            ChainJoin(1, 10, predicate, r_columns=columns).join(rows, rows)
-    for name in ("Value", "seq", "event_time_us"):
-        with pytest.raises(ValueError, match="column"):
-            ChainJoin(1, 10, "any", r_columns={name: "number"})

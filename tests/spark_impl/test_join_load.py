@@ -1,6 +1,5 @@
 """Chains on Spark that follow their load, through kills; and queries that come while they run."""
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -93,21 +92,6 @@ def test_a_limit_of_shed_rows_stops_a_chain(spark: SparkSession, tmp_path: Path)
     stopped = pq.ParquetFile(tmp_path / "_stopped" / "00000000.parquet").read()
     assert {*stopped.column("seq").to_pylist()} == {*listed.column("seq").to_pylist()}
     assert pending(spark, tmp_path).count() == found.pending > 0
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"workers": (2, 8)}, "workers is (2, 8); it must be a number, because load= gives no"),
-        ({"workers": (8, 2), "load": LoadRules()}, "least is 8; it must be at most 2, which is"),
-        ({"workers": (0, 2), "load": LoadRules()}, "workers is 0; it must be an integer"),
-        ({"workers": (1, 2, 3), "load": LoadRules()}, "workers is (1, 2, 3); it must be a number"),
-        ({"workers": 2, "load": True}, "load is True; it must be LoadRules(...)"),
-    ],
-)
-def test_bad_rules_are_refused(given: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}"):
-        ChainJoin(window_us=10, predicate=And(), **given)
 
 
 def test_rules_take_range_and_block_size_from_the_chain() -> None:

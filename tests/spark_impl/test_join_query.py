@@ -31,12 +31,8 @@ from spark_impl.join import (
     stage,
 )
 from spark_impl.join.chain import Chain
-from spark_impl.join.given import check_reach
-from spark_impl.join.in_process import run_in_process
 from spark_impl.join.store import load_store
 from spark_impl.join.system import rows_of
-from spark_impl.join.task import Options
-from spark_impl.join.transport import Links
 from spark_impl.runtime import tables
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
@@ -79,15 +75,6 @@ def test_an_error_that_would_recur_comes_without_advice(spark: SparkSession) -> 
     nothing = r.withColumn("key", F.lit(None).cast("string"))
     with pytest.raises(ChainProblem, match=r"^the column 'key' has \d+ rows without a value$"):
         ChainJoin(1, 10, And()).join(nothing, s)
-
-
-def test_without_a_store_all_workers_are_on_one_machine() -> None:
-    for master in ("local", "local[4,4]", "local-cluster[3,1,1024]"):
-        check_reach(master)
-    with pytest.raises(
-        InputProblem, match=r"^without a store .* machines of spark://somewhere:1: "
-    ):
-        check_reach("spark://somewhere:1")
 
 
 def events_of(*given: tuple[str, int, float]) -> tuple[Event, ...]:
@@ -140,29 +127,6 @@ def test_a_stream_that_never_sent_follows_the_other_one(
     assert {(row.r_id, row.s_id) for row in results(spark, tmp_path).collect()} == {(0, 1), (7, 1)}
 
 
-def test_an_event_time_out_of_range_is_refused() -> None:
-    late = Event(0, 0, "a", (1 << 63) - 1, 0.0, 0, "S")
-    config = JoinConfig(10, (("all", And()),), lateness_us=100)
-    with pytest.raises(InputProblem, match=f"^the event time {late.event_time_us} us is out of"):
-        run_in_process(Workload("join", (late,), config.to_json()))
-
-
-@pytest.mark.parametrize("between", [0, 3, 30])
-@pytest.mark.parametrize("cut", [False, True])
-def test_two_tuples_with_one_identity_are_refused(between: int, cut: bool) -> None:
-    """The two tuples come in one run of arrivals, in two runs, or in two epochs."""
-    config = JoinConfig(1000, (("all", And()),), lateness_us=100)
-    ids = [7, *range(8, 8 + between), 7]
-    events = tuple(Event(n, i, "a", n, 0.0, n, "S") for n, i in enumerate(ids))
-    cuts = (len(ids) - 1,) if cut else ()
-    sentence = (
-        f"^the identity 7 of the stream S comes with the event times 0 and {between + 1} us:"
-        " every tuple needs an identity of its own$"
-    )
-    with pytest.raises(InputProblem, match=sentence):
-        run_in_process(Workload("join", events, config.to_json(), cuts))
-
-
 # --------------------------------------------------------------------------------------- failures
 
 
@@ -181,26 +145,6 @@ def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
     chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
     with pytest.raises(ChainProblem, match=r"^Spark started 2 of 3 workers again \("):
         chain.advance(rows_of(spark, case.arrivals))
-
-
-@pytest.mark.fails_tasks
-def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    case = case_with(workers=2)
-    first, second = case.batches()
-    config = JoinConfig.from_json(case.config)
-
-    def fail(number: int, *_: object) -> Links:
-        msg = f"no connections of worker {number} today"
-        raise RuntimeError(msg)
-
-    Chain(spark, config, tmp_path / "store").advance(rows_of(spark, first))
-    before = counted(results(spark, tmp_path / "store"))
-    broken = Chain(spark, config, tmp_path / "store", options=Options(links=fail))
-    with pytest.raises(ChainProblem, match=r"^no connections of worker \d today \("):
-        broken.advance(rows_of(spark, second))
-    assert counted(results(spark, tmp_path / "store")) == before
 
 
 def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path) -> None:

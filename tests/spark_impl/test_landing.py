@@ -1,7 +1,6 @@
 """Landed and rejected rows, and what a crash, a restart or a kill changes: nothing."""
 
 import json
-import math
 import os
 import shutil
 import uuid
@@ -16,7 +15,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary import stable_hash
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime import landing
 from spark_impl.runtime.histories import COLUMNS, append, files_of
@@ -62,37 +60,6 @@ def rows(root: Path, *names: str) -> list[tuple[Any, ...]]:
     """Return some columns of the arrivals of a history, in the order of its files."""
     tables = [pq.read_table(file.path) for file in files_of(locate(root / "history"))]
     return [tuple(row[name] for name in names) for table in tables for row in table.to_pylist()]
-
-
-def test_unreadable_rows_are_set_apart_with_the_reason(lines: Lines, tmp_path: Path) -> None:
-    put(
-        tmp_path,
-        "a.csv",
-        "ts,k,v,id\n5,a,1.5,70\n,a,1,71\nsoon,b,2,72\n6,,3,73\n7,b,1f,74\n8,é,-2,75\n",
-    )
-    put(tmp_path, "b.csv", "ts,k,v,id\n9,a,NaN,7.5\n9,a,NaN,\n9,a,NaN,76\n")
-    made = landing_of(lines(TEXT + ", id string"), tmp_path, source_id="id")
-    made.run_available()
-    columns = ("seq", "source_id", "source_text", "key", "event_time_us", "value")
-    *read, (*last, value) = rows(tmp_path, *columns)
-    assert read == [
-        (0, 70, "70", "a", 5 * SECOND, 1.5),
-        (1, 74, "74", "b", 7 * SECOND, None),
-        (2, 75, "75", "é", 8 * SECOND, -2.0),
-        (3, stable_hash("7.5"), "7.5", "a", 9 * SECOND, pytest.approx(math.nan, nan_ok=True)),
-    ]
-    assert last == [4, 76, "76", "a", 9 * SECOND]
-    assert math.isnan(value)
-    bad = {row.text or json.loads(row.row)["id"]: row for row in made.rejected().collect()}
-    assert {at: (row.column, row.reason, row.seq) for at, row in bad.items()} == {
-        "71": ("ts", "is missing", None),
-        "soon": ("ts", "is not a number of s", None),
-        "73": ("k", "is missing", None),
-        "1f": ("v", "is not a number", 1),
-        None: ("id", "is missing", None),
-    }
-    assert json.loads(bad["soon"].row) == {"ts": "soon", "k": "b", "v": "2", "id": "72"}
-    assert {row.batch for row in bad.values()} == {0}
 
 
 def test_a_history_has_the_columns_that_queries_read(lines: Lines, tmp_path: Path) -> None:
@@ -171,28 +138,12 @@ def test_streams_that_do_not_go_together_are_refused(
 
 def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -> None:
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    with pytest.raises(InputProblem, match="was landed with time_unit = 's', not 'ms'"):
-        landing_of(lines(), tmp_path, time_unit="ms")
-    with pytest.raises(InputProblem, match="was landed with key = 'k', not None"):
-        landing_of(lines(), tmp_path, key=None)
-    older = tmp_path / "older"
-    shutil.copytree(tmp_path / "checkpoint", older)
-    with pytest.raises(InputProblem, match="was not landed with the checkpoint"):
-        Landing(lines(), tmp_path / "history", tmp_path / "new", event_time="ts", value="v")
+    landing_of(lines(), tmp_path).run_available()
     with pytest.raises(InputProblem, match="was not landed with the checkpoint"):
         Landing(lines(), tmp_path / "new", tmp_path / "checkpoint", event_time="ts", value="v")
     append(tmp_path / "foreign" / "history", pa.table({"x": [1]}))
     with pytest.raises(InputProblem, match="holds files that were not written by a landing"):
         landing_of(lines(), tmp_path / "foreign")
-
-    for name in ("b", "c"):
-        put(tmp_path, f"{name}.csv", "ts,k,v\n2,a,1\n")
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    shutil.rmtree(tmp_path / "checkpoint")
-    older.rename(tmp_path / "checkpoint")
-    with pytest.raises(InputProblem, match=r"checkpoint is at batch 1, .*history at 2 already$"):
-        landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
 
 
 # ------------------------------------------------------------------- crashes and restarts
@@ -257,26 +208,6 @@ def test_the_ledger_knows_rows_that_no_list_has_and_lists_that_do_not_count(
     assert len(landing.rejected().collect()) == 4 + 1 + 3
     second.unlink()
     assert (landing.ledger().accounted, landing.ledger().read) == (6, 7)
-
-
-def test_a_landing_misses_its_last_file(lines: Lines, tmp_path: Path) -> None:
-    """Numbers that go on behind another file would leave a history beyond repair."""
-    for at, name in enumerate("abc"):
-        put(tmp_path, f"{name}.csv", f"ts,k,v\n{at},a,{at}\n", at=1_000 + at)
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    last = tmp_path / "history" / "00000002.parquet"
-    content = last.read_bytes()
-    put(tmp_path, "d.csv", "ts,k,v\n3,a,3\n", at=1_003)
-    sentence = r"/history is not as it was written: its landing has written another 00000002\.par"
-    for is_rewritten in (False, True):
-        last.unlink(missing_ok=True)
-        if is_rewritten:
-            pq.write_table(pa.concat_tables([pq.read_table(pa.BufferReader(content))] * 2), last)
-        with pytest.raises(InputProblem, match=sentence):
-            landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    last.write_bytes(content)
-    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
-    assert rows(tmp_path, "seq", "value") == [(at, float(at)) for at in range(4)]
 
 
 def test_a_replayed_micro_batch_changes_nothing(
@@ -349,15 +280,3 @@ def test_rows_that_the_driver_does_not_find_stop_the_landing(
     assert counts_of(made) == (0, 0)
     made.run_available()
     assert counts_of(made) == (len(WANTED), FILES)
-
-
-def test_bytes_that_spark_takes_for_text_stop_no_query(spark: SparkSession, tmp_path: Path) -> None:
-    prepare(tmp_path)
-    text = F.when(F.col("ts") % ROWS > 1, "a").otherwise(F.unhex(F.lit("FF61")).cast("string"))
-    lines = source_of(spark, tmp_path).withColumn("text", text)
-    made = landing_of(lines, tmp_path, time_unit="us", key="text")
-    made.run_available()
-    assert counts_of(made) == (len(WANTED) - FILES, 2 * FILES)
-    bad = {(row.column, row.reason) for row in made.rejected().collect()}
-    outside = "lies outside of the years 1 to 9999 in us; it looks like ns"
-    assert bad == {("ts", outside), ("text", "is not text in UTF-8")}

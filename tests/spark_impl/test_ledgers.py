@@ -21,7 +21,7 @@ from tests.spark_impl.rooms_under_test import (
     Reading,
     land,
 )
-from tests.spark_impl.test_contracts import Kept, begun, nothing
+from tests.spark_impl.test_contracts import Kept, nothing
 
 
 @pytest.fixture(params=SOME_BY_DAY)
@@ -41,48 +41,17 @@ def load_progress(name: str) -> Any:
     return import_module(f"spark_impl.{name}").progress
 
 
-def test_progress_has_the_rows_of_the_last_micro_batch(
-    spark: SparkSession, name: str, tmp_path: Path
-) -> None:
-    """Rows are pending until they are answered; sums over micro-batches are the ledger.
-
-    A late row waits for its correction; those that time has answered wait no more.
-    """
-    history, store, kept = begun(spark, ROOMS[name], tmp_path)
-    progress = load_progress(name)
-    if name == "grouping":  # nothing waits there, and S is another stream
-        assert progress(store).rows == {"read": 7, "refused": 2, "unasked": 3, "answered": 2}
-        return
-    waiting = len(FIRST) - 2
-    assert progress(store).rows == {"read": len(FIRST), "refused": 2, "pending": waiting}
-    assert ledger(store).pending == waiting
-    assert awaited(spark, name, store) == {0, 1, 2, 3, 5}
-    for readings in (AGAIN, LAST):
-        land(history, readings)
-        ROOMS[name].open(spark, history, store, sink=kept).run_available()
-    late = set() if ROOMS[name].refuses_late else {LATE.identity}
-    assert awaited(spark, name, store) == {6, 7, 9} | late
-    ROOMS[name].open(spark, history, store, sink=kept).flush()
-    assert not awaited(spark, name, store)
-    waiting = 3 + len(late)
-    assert progress(store).rows == {"pending": -waiting, "answered": waiting}
-    assert (ledger(store).answered, ledger(store).balances) == (9 + len(late), True)
-
-
-def test_a_row_beyond_all_calendars_waits_for_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    history, store = tmp_path / "history", tmp_path / "store"
-    beyond = [Reading("R", 14 + n, ts_us) for n, ts_us in enumerate(((1 << 63) - 1, -(1 << 63)))]
-    land(history, (*FIRST, *beyond))
-    ROOMS["slack"].open(spark, history, store, sink=nothing).run_available()
-    assert awaited(spark, "slack", store) == {0, 1, 2, 3, 5}
-
-
 def test_a_redelivery_of_an_answered_row_at_another_time_is_not_listed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Tasks know an identity for a while after the window of its row has closed."""
+    """Tasks know an identity for a while after the window of its row has closed.
+
+    Rows beyond all calendars wait for nothing.
+    """
     history, store = tmp_path / "history", tmp_path / "store"
-    for readings in ([Reading("R", 0, 20_000), Reading("R", 1, 46_000)], [Reading("R", 0, 46_500)]):
+    beyond = [Reading("R", 14 + n, us) for n, us in enumerate(((1 << 63) - 1, -(1 << 63)))]
+    first = [Reading("R", 0, 20_000), Reading("R", 1, 46_000), *beyond]
+    for readings in (first, [Reading("R", 0, 46_500)]):
         land(history, readings)
         ROOMS["slack"].open(spark, history, store, sink=nothing, dedup=True).run_available()
         assert awaited(spark, "slack", store) == {1}
@@ -92,7 +61,11 @@ def test_a_redelivery_of_an_answered_row_at_another_time_is_not_listed(
 def test_a_limit_stops_a_query_until_it_is_raised(
     spark: SparkSession, name: str, tmp_path: Path
 ) -> None:
-    """The next run plans the same rows, and answers are those of a query without limits."""
+    """The next run plans the same rows, and answers are those of a query without limits.
+
+    Rows are pending until they are answered. A late row waits for its correction; those that time
+    has answered wait no more.
+    """
     room = ROOMS[name]
     history, store, kept = tmp_path / "history", tmp_path / "store", Kept()
     more = (*AGAIN, Reading("R", 14, 32_500, nan))
@@ -116,6 +89,12 @@ def test_a_limit_stops_a_query_until_it_is_raised(
     stops(0, "2 of its 7 rows are refused, and max_refused is 0.28", 2, max_refused=0.28)
     assert name == "grouping" or not kept.calls
     run(max_refused=2 / 7)
+    rows = load_progress(name)(store).rows
+    if name == "grouping":  # nothing waits there, and S is another stream
+        assert rows == {"read": 7, "refused": 2, "unasked": 3, "answered": 2}
+    else:
+        assert rows == {"read": 7, "refused": 2, "pending": 5}
+        assert awaited(spark, name, store) == {0, 1, 2, 3, 5}
     land(history, more)
     sentence = "1 of its 7 rows are refused, 3 in all, and max_refused is 2"
     stops(1, sentence, 1, max_refused=2)
@@ -124,7 +103,16 @@ def test_a_limit_stops_a_query_until_it_is_raised(
     if room.refuses_late:
         sentence = "1 of its 4 rows are late, 1 in all, and max_late is 0"
         stops(2, sentence, 1, max_late=0, max_refused=0)
+    run(max_refused=0)
+    late = set() if room.refuses_late else {LATE.identity}
+    if name != "grouping":
+        assert awaited(spark, name, store) == {6, 7, 9} | late
     room.open(spark, history, store, sink=kept, max_refused=0).flush()
     assert room.fold(kept.rows) == room.expected((*FIRST, *more, *LAST))
     found = ledger(store)
     assert (found.read, found.balances) == (len(FIRST + more + LAST), True)
+    if name != "grouping":
+        assert not awaited(spark, name, store)
+        waiting = 3 + len(late)
+        assert load_progress(name)(store).rows == {"pending": -waiting, "answered": waiting}
+        assert found.answered == 9 + len(late)

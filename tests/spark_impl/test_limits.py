@@ -19,7 +19,6 @@ from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
-from spark_impl.windows.query import limits_of
 
 NOT_FINITE = "value is not a finite number"
 REASONS = {"refused": NOT_FINITE, "late": REASON_LATE, "shed": REASON_SHED}
@@ -43,12 +42,6 @@ class Store:
         draft.commit()
 
 
-def test_a_query_that_corrects_late_rows_has_no_limit_of_them() -> None:
-    with pytest.raises(InputProblem, match=r"^max_late is 5; it must be None, because late rows"):
-        limits_of(True, 0.5, 5)
-    limits_of(True, 0.5, None)
-
-
 @pytest.mark.parametrize(("limit", "found"), [(0.1, ""), (5, ", 30 in all")])
 def test_resuming_says_why_a_query_stopped_until_it_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: float, found: str
@@ -66,13 +59,11 @@ def test_resuming_says_why_a_query_stopped_until_it_goes_on(
     ]
 
 
-@pytest.mark.parametrize("is_reopened", [False, True])
-def test_a_number_is_asked_of_all_rows_so_far(tmp_path: Path, is_reopened: bool) -> None:
-    store, limits = Store(tmp_path), Limits(late=10)
+def test_a_number_is_asked_of_all_rows_so_far(tmp_path: Path) -> None:
     for late, others in ((4, 7), (6, 0), (0, 7)):
+        store, limits = Store(tmp_path), Limits(late=10)
         store.commit(100, {"late": late, "refused": others}, limits)
-        if is_reopened:
-            store, limits = Store(tmp_path), Limits(late=10)
+    store, limits = Store(tmp_path), Limits(late=10)
     for _ in range(2):
         with pytest.raises(InputProblem, match=r"1 of its 50 rows are late, 11 in all, and max_l"):
             store.commit(50, {"late": 1}, limits)

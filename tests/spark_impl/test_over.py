@@ -12,7 +12,6 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 import straggler
 from model.vocabulary import WatermarkConfig, stable_hash
-from spark_impl import slack
 from spark_impl.aggregates import Aggregation, avg, count, median, min_, sum_
 from spark_impl.over import Aggregates, Stream, Windows
 from spark_impl.retention import drop_before
@@ -62,42 +61,6 @@ def answers(found: DataFrame, name: str = "") -> dict[tuple[str, int], tuple[Any
     return {
         (key, at): tuple(row) for key, at, *row in rows.select("key", second, *columns).collect()
     }
-
-
-def test_a_sum_over_a_stream_is_stored_and_resumed(
-    source: Callable[[], Stream], tmp_path: Path
-) -> None:
-    add(tmp_path, 1, ["a,3,1", "a,12,2", "b,1,4", "b,2,x", "c,?,1"])
-    query = source().window("10 seconds").sum("watts").store_in(tmp_path / "kept")
-    query.run_available()
-    assert query.progress().batch >= 0
-    add(tmp_path, 2, ["a,4,8"])
-    again = source().window("10 seconds").sum("watts").store_in(tmp_path / "kept")
-    again.flush()
-    values = {key: row[0] for key, row in answers(again.results()).items()}
-    assert values == {("a", 0): 9.0, ("a", 10): 2.0, ("b", 0): 4.0}
-    refused = {(row.stage, row.column, row.text) for row in again.rejected().collect()}
-    assert refused == {("query", "watts", "x"), ("landing", "at", "?")}
-    assert again.progress().rejected == 2
-    assert slack.progress(again.query.store.root).rejected == 1, "it knows of no landing"
-    found = again.ledger()
-    assert (found.read, found.landed, found.answered, found.balances) == (6, 5, 4, True)
-    assert [(stage, sum(each.values())) for stage, each in found.refused.items()] == [
-        ("landing", 1),
-        ("query", 1),
-    ]
-    add(tmp_path, 3, ["a,5,8", "a,?,8"])
-    again.landing.run_available()
-    assert [(row.seq, row.reason) for row in again.pending().collect()] == [
-        (5, "the query has not read it")
-    ]
-    assert again.ledger()._replace(refused={}) == found._replace(
-        read=8, landed=6, pending=1, refused={}
-    ), "the query has not read it yet"
-    folders = sorted(path.name for path in (tmp_path / "kept").iterdir() if path.is_dir())
-    assert folders == ["answers", "checkpoints", "history"]
-    with pytest.raises(InputProblem, match="its size_us is 10000000, not 5000000"):
-        source().window("5 seconds").sum("watts").store_in(tmp_path / "kept")
 
 
 def test_one_aggregate_of_several_fails_and_all_are_exact_in_the_end(
@@ -162,23 +125,12 @@ def test_a_folder_takes_more_aggregates_of_its_columns(
 @pytest.mark.parametrize(
     ("aggregations", "sentence"),
     [
-        ((), "agg() has no aggregate; it needs at least one, such as sum_('watts')"),
-        (
-            (sum_("w"), sum_("w")),
-            "'sum_w'; its name must differ from those of the other aggregates",
-        ),
         ((sum_("w"), avg("w").alias("SUM_W")), "must differ from those of the other aggregates"),
-        ((sum_("w/../x"),), "'sum_w/../x'; its name must consist of letters, digits and _: choose"),
         ((sum_("w").alias("window"),), "must differ from the other columns of the results"),
         ((sum_("w").alias("site"),), "must differ from the other columns of the results"),
         ((min_("w"),), "aggregate 'min_w': "),
         ((sum_("w", k=5),), "aggregate 'sum_w': unknown setting 'k'"),
-        (
-            (sum_("w"), avg("w", tasks=2)),
-            "aggregate 'avg_w' sets tasks; windows, tasks and keyed belong in window()",
-        ),
         ((sum_("w", size="5 seconds"),), "aggregate 'sum_w' sets size; windows"),
-        ((sum_("w", aggregate="avg"),), "aggregate 'sum_w' sets aggregate; it is"),
         (("w",), "agg() takes aggregates such as sum_('watts'), not 'w'"),
     ],
 )

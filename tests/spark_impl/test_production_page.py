@@ -16,12 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 import straggler
 from spark_impl.runtime import histories
-from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.stores import claim
+from spark_impl.script.store import ROOM, VERSION, ScriptStore
 from tests.house.repository import ROOT
 from tests.spark_impl.rooms_under_test import FIRST as FIRST_READINGS
 from tests.spark_impl.rooms_under_test import LAST as LAST_READINGS
 from tests.spark_impl.rooms_under_test import ROOMS, land
-from tests.spark_impl.test_stores import numbered_history, script_reader
 
 PAGE = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
 COLUMNS = ("key", "start_us", "value", "n", "revision")
@@ -126,8 +127,22 @@ def test_a_history_without_numbers_is_numbered_in_the_order_of_its_times(tmp_pat
     assert [pq.read_table(file.path).column("seq").to_pylist() for file in files] == [[0], [1]]
 
 
+def script_reader(folder: Location, *following: int) -> Location:
+    """Write what a query of scripts leaves behind that goes on with these files."""
+    claim(ScriptStore(folder), {"version": VERSION, "room": ROOM})
+    checkpoint = folder / "_checkpoint"
+    for batch, number in enumerate(following):
+        offset = json.dumps({"next": number, "first": 0, "requests": [], "spent": []})
+        planned = f'v1\n{{"conf":{{}}}}\n{offset}'.encode()
+        (checkpoint / "offsets" / str(batch)).write_bytes(planned)
+        (checkpoint / "commits" / str(batch)).write_bytes(b"v1\n{}")
+    return folder
+
+
 def test_the_newest_files_of_a_history_are_kept(tmp_path: Path) -> None:
-    source = numbered_history(locate(tmp_path / "history"), 8)
+    source = locate(tmp_path / "history")
+    for number in range(8):
+        histories.append(source, pa.table({"seq": [number], "key": ["a"]}))
     one, other = (
         script_reader(locate(tmp_path / "one"), 8),
         script_reader(locate(tmp_path / "other"), 3, 6),
@@ -143,10 +158,9 @@ def test_the_newest_files_of_a_history_are_kept(tmp_path: Path) -> None:
 def test_duckdb_polars_and_plain_spark_read_a_store(spark: SparkSession, tmp_path: Path) -> None:
     pytest.importorskip("duckdb"), pytest.importorskip("polars")
     history, store = tmp_path / "history", tmp_path / "store"
-    land(history, FIRST_READINGS)
+    for readings in (FIRST_READINGS, LAST_READINGS):
+        land(history, readings)
     query = ROOMS["slack"].open(spark, history, store, sink=lambda *_: None)
-    query.run_available()
-    land(history, LAST_READINGS)
     query.flush()
     results = straggler.slack.results(spark, store).where("value IS NOT NULL").collect()
     latest = sorted((row.key, row.start_us, row.value) for row in results)

@@ -1,7 +1,6 @@
-"""Whole queries of scripts: scripts that change, silent sensors, programs by hand."""
+"""Whole queries of scripts: silent sensors, programs by hand."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -14,56 +13,12 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from model.script import make_system
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import END_US, REASON_LATE, REASON_NOT_FINITE, Result
-from model.vocabulary.script.tree import (
-    Arithmetic,
-    Name,
-    Number,
-    Sensor,
-    Statement,
-    Union,
-    Window,
-    Workflow,
-)
+from model.vocabulary.script.tree import Sensor, Statement, Union, Window, Workflow
 from sim.kernel.seeds import Seeds
 from sim.script.by_hand import WORKFLOWS
 from spark_impl.runtime.histories import append, history_schema
-from spark_impl.runtime.storage import InputProblem
 from spark_impl.script import ScriptQuery, progress, results
 from straggler.rooms.script.language import parse
-
-MEAN = Window("avg", Sensor("A"), 4, 2)
-FLOW = Workflow(
-    "hall", (Statement("mean", MEAN), Statement("half", Arithmetic("/", Name("mean"), Number(2.0))))
-)
-CONFIG = ScriptConfig((FLOW,), (("A", 3_600), ("B", 3_600)), lateness_us=1_000)
-
-
-def history(folder: Path, *batches: list[tuple[str, int, float]], start: int = 0) -> Path:
-    """Return a folder of micro-batches from (sensor, event time, value)."""
-    for rows in batches:
-        events = [Event(start + n, start + n, *row, 0) for n, row in enumerate(rows)]
-        start += len(rows)
-        append(folder, pa.Table.from_pylist([e._asdict() for e in events], schema=history_schema()))
-    return folder
-
-
-def answers(spark: SparkSession, store: Path) -> dict[tuple[str, str], list[tuple[int, float]]]:
-    found: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for row in results(spark, store).orderBy("ts_us", "value").collect():
-        found.setdefault((row.workflow, row.name), []).append((row.ts_us, row.value))
-    return found
-
-
-def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
-    source, store = history(tmp_path / "h", [("A", 1, 1.0)]), tmp_path / "s"
-    ScriptQuery(spark, CONFIG, source, store)
-    other = replace(CONFIG, workflows=(Workflow("hall", FLOW.statements[:1]),))
-    with pytest.raises(InputProblem, match=r"its workflow 'hall' is not the same; .* new store"):
-        ScriptQuery(spark, other, source, store)
-    disorder = replace(CONFIG, lateness_us=15_000, watermark="disorder")
-    with pytest.raises(InputProblem, match=r"\S+ belongs to another query: its \w+ is "):
-        ScriptQuery(spark, disorder, source, store)
-
 
 # -------------------------------------------------------------------- sensors that fall silent
 

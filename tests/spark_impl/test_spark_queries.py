@@ -47,7 +47,7 @@ def test_every_slot_leads_back_to_its_task() -> None:
 def test_spark_spreads_slots_evenly(spark: SparkSession) -> None:
     tasks = 250  # more than Spark's own 200 partitions
     rows = spark.createDataFrame([(slot,) for slot in slots(tasks)], "slot int")
-    for partitions in (2, 3, 4, 8, 10, 16, 25, 32, 50, 100, 200):
+    for partitions in (3, 8, 50, 200):
         where = rows.select(F.pmod(F.hash("slot"), F.lit(partitions))).collect()
         assert [row[0] for row in where] == [task % partitions for task in range(tasks)]
 

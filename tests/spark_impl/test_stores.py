@@ -1,7 +1,5 @@
-"""Stores of queries: places, readers of a history, damage."""
+"""Stores of queries: places, settings of other versions, damage."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +9,10 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # the p
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.retention import drop_before
-from spark_impl.runtime.histories import append, numbers, open_piece, read_parquet, write_parquet
+from spark_impl.runtime.histories import open_piece, read_parquet, write_parquet
 from spark_impl.runtime.queries import read_files
-from spark_impl.runtime.storage import InputProblem, Location, locate
+from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import claim
-from spark_impl.script.store import ROOM, VERSION, ScriptStore
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import store as windows
 from spark_impl.windows.store import WindowStore
@@ -39,36 +35,6 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-# ---------------------------------------------------------------------------------------- readers
-
-
-def rows_of(number: int) -> pa.Table:
-    return pa.table({"seq": [number], "key": ["a"]})
-
-
-def numbered_history(folder: Location, files: int) -> Location:
-    """Write a history whose files hold their numbers."""
-    for number in range(files):
-        append(folder, rows_of(number))
-    return folder
-
-
-def script_checkpoint(folder: Location, *following: int) -> Location:
-    """Write Spark's checkpoint of a query."""
-    for batch, number in enumerate(following):
-        offset = json.dumps({"next": number, "first": 0, "requests": [], "spent": []})
-        (folder / "offsets" / str(batch)).write_bytes(f'v1\n{{"conf":{{}}}}\n{offset}'.encode())
-        (folder / "commits" / str(batch)).write_bytes(b"v1\n{}")
-    return folder
-
-
-def script_reader(folder: Location, *following: int) -> Location:
-    """Write what a query of scripts leaves behind."""
-    claim(ScriptStore(folder), {"version": VERSION, "room": ROOM})
-    script_checkpoint(folder / "_checkpoint", *following)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("name", "theirs"), [("cv", 0.5), ("sampling", "adversarial"), ("max_future_us", 1), ("new", 1)]
 )
@@ -87,33 +53,6 @@ def test_a_setting_of_another_version_is_not_dropped_in_silence(
         windows.open_store(tmp_path / "other", room, config, ())
     with pytest.raises(InputProblem, match=f"written by a query of another version: .*{name}"):
         windows.load_store(tmp_path / "other", room)
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (
-            script_reader,
-            "has read nothing yet: .*/s/_checkpoint has no complete micro-batch",
-        ),
-        (
-            lambda folder: script_reader(folder, -1),
-            "number is 1; it can be at most 0, because .*/s has",
-        ),
-        (
-            lambda folder: script_checkpoint(folder / "_checkpoint", 3),
-            "s is not the store of a query",
-        ),
-    ],
-)
-def test_a_reader_that_cannot_be_asked(
-    tmp_path: Path, make: Callable[[Location], object], sentence: str
-) -> None:
-    source = numbered_history(locate(tmp_path / "h"), 3)
-    make(locate(tmp_path / "s"))
-    with pytest.raises(InputProblem, match=sentence):
-        drop_before(source, 1, readers=[tmp_path / "s"])
-    assert numbers(source) == range(3)
 
 
 # ----------------------------------------------------------------------------------------- damage

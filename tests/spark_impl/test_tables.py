@@ -310,11 +310,3 @@ def test_a_half_made_table_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "s" / "_delta_log").mkdir(parents=True)
     (tmp_path / "s" / "_delta_log" / "_commit_4711.json.tmp").touch()
     assert make(tmp_path / "s").at().view.last == -1
-
-
-@pytest.mark.parametrize("name", ["thesis.txt", "kind=result"])
-def test_other_folders_are_no_stores(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("{}")
-    with pytest.raises(InputProblem, match="neither an empty folder"):
-        make(tmp_path)
-    assert [each.name for each in tmp_path.iterdir()] == [name]

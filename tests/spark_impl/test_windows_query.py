@@ -47,7 +47,11 @@ def answers(
     return {r.start_us: (r.value, r.n, r.revision, r.coverage, r.state) for r in rows}
 
 
-def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+def test_answers_by_hand(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers correct; tests/spark_impl/test_contracts.py corrects on the driver."""
+    monkeypatch.setattr(windows_history, "ROWS_ON_DRIVER", 0)
     query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s")
     query.run_available()
     assert answers(spark, tmp_path / "s") == {
@@ -80,19 +84,6 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     assert after == {**exact, **late, 40: (32.0, 1, 0, 1.0, "exact")}
     (spent, _) = corrections(spark, tmp_path / "s").orderBy("batch").collect()
     assert (spent.reason, spent.pairs, spent.rows_needed, spent.rows_read) == ("flush", 4, 3, 5)
-
-
-def test_corrections_on_workers_are_those_on_the_driver(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(windows_history, "ROWS_ON_DRIVER", 0)
-    SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s").flush()
-    found = answers(spark, tmp_path / "s")
-    assert [found[start][:3] for start in (5, 10, 15)] == [
-        (10.0, 2, 1),
-        (26.0, 3, 1),
-        (16.0, 1, 1),
-    ]
 
 
 def session_settings(spark: SparkSession) -> dict[str, str]:
@@ -200,28 +191,6 @@ def test_late_tuples_are_a_side_output(spark: SparkSession, tmp_path: Path) -> N
     ]
     assert not watermark.corrections(spark, tmp_path / "s").count()
     assert not query.store.at().read_kind("pending").num_rows
-
-
-def test_every_device_has_a_watermark_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
-    """Each of two devices sends in order; with one watermark, those of one would be late."""
-    rows = []
-    for seq in range(40):
-        device, ts = ("fast", 10 * seq) if seq % 2 else ("slow", 10 * seq - 200)
-        row = {"seq": seq, "source_id": seq, "key": "a", "event_time_us": ts, "value": 1.0}
-        rows.append({"device": device, **row, "arrival_us": 0})
-    columns = {"device": pa.string(), **COLUMNS}
-    append(tmp_path / "h", pa.Table.from_pylist(rows, schema=pa.schema(list(columns.items()))))
-    config = WatermarkConfig(10, 10, 50, k=4)
-    WatermarkQuery(spark, config, tmp_path / "h", tmp_path / "s", ("device",)).flush()
-    assert answers(spark, tmp_path / "s", watermark.results)
-    assert not late(spark, tmp_path / "s").count()
-
-
-def test_store_of_another_room(spark: SparkSession, tmp_path: Path) -> None:
-    source = history(tmp_path / "h", FIRST)
-    WatermarkQuery(spark, TUMBLING, source, tmp_path / "s")
-    with pytest.raises(InputProblem, match=r"a query of room 'watermark', not 'slack'$"):
-        SlackQuery(spark, SlackConfig(10, 10), source, tmp_path / "s")
 
 
 def test_windows_that_lack_tuples_by_now_are_told_and_warned_of(

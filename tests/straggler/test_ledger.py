@@ -10,8 +10,7 @@ from deltalake import write_deltalake
 
 from model.vocabulary import GroupingConfig
 from spark_impl.grouping.store import REFUSED, REJECTED, open_store
-from spark_impl.runtime.accounts import Reading, ledger, planned_files, write_account
-from spark_impl.runtime.histories import number_of
+from spark_impl.runtime.accounts import Reading, ledger, write_account
 from spark_impl.runtime.storage import locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import KIND, TableWriter, create
@@ -92,19 +91,6 @@ def test_rows_that_two_streams_share_count_with_each(store: Path) -> None:
     write_batch(store, 2, 100, 0, {"unasked": -60, "answered": 160})
     found = ledger(store)
     assert (found.read, found.unasked, found.balances) == (1_660, 0, True)
-
-
-def test_a_file_counts_once_if_streams_read_it_in_two_micro_batches(tmp_path: Path) -> None:
-    (tmp_path / "offsets").mkdir()
-    # The first stream is behind, then goes ahead, then has nothing new.
-    plans = [((0, 5), (0, 6)), ((5, 8), (6, 7)), ((5, 8), (7, 9))]
-    for batch, ends in enumerate(plans):
-        lines = [json.dumps({"first": a, "next": b, "requests": []}) for a, b in ends]
-        plan = "\n".join(["v1", "{}", *lines])
-        (tmp_path / "offsets" / str(batch)).write_text(plan, encoding="utf-8")
-    at = locate(tmp_path)
-    found = [[number_of(each) for each in planned_files(at, at, batch)] for batch in range(3)]
-    assert found == [[0, 1, 2, 3, 4, 5], [6, 7], [8]]
 
 
 def test_a_store_of_an_earlier_version_has_no_ledger(straggler: Straggler, tmp_path: Path) -> None:

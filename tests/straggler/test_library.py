@@ -75,7 +75,7 @@ def test_the_extras_of_a_missing_module_are_those_of_the_package() -> None:
 
 def test_a_system_is_judged_on_a_simulated_workload() -> None:
     given = {"control": "fixed", "fixed_slack": timedelta(seconds=1), "speeds": [1, 0.5]}
-    run = straggler.simulate("slack", seed=7, tasks=1, **given)
+    run = straggler.simulate("slack", seed=7, messages=500, tasks=1, **given)
     assert run.workload.seed == 7
     right = straggler.judge_workload(run.workload, lambda _: run.trace)
     assert (right.outcome, right.mismatches) == (Outcome.HOLDS, 0)
