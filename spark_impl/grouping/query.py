@@ -371,22 +371,6 @@ class GroupingStream(Runnable):
     def _root(self) -> Location:
         return self._spreader.store.root
 
-    def rejected(self) -> DataFrame:
-        """Return every refused row (:func:`spark_impl.grouping.rejected`)."""
-        return rejected(self._rows.sparkSession, self._spreader.store.root)
-
-    def pending(self) -> DataFrame:
-        """Return every row that waits (:func:`spark_impl.grouping.pending`)."""
-        return pending(self._rows.sparkSession, self._spreader.store.root)
-
-    def progress(self) -> Progress:
-        """Return the progress of the stream (:func:`spark_impl.grouping.progress`)."""
-        return progress(self._spreader.store.root)
-
-    def ledger(self) -> accounts.Ledger:
-        """Return where each row is that was handed in (:func:`spark_impl.grouping.ledger`)."""
-        return accounts.ledger(self._spreader.store.root)
-
     def _batch(self, rows: DataFrame, number: int) -> None:
         self._spreader.advance(rows, self._work, number)
 

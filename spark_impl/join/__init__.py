@@ -8,7 +8,6 @@ from spark_impl.join.answers import (
     progress,
     rejected,
     results,
-    shed,
     snapshots,
 )
 from spark_impl.join.in_process import run_in_process
@@ -41,7 +40,6 @@ __all__ = [
     "results",
     "run_in_process",
     "run_workloads",
-    "shed",
     "snapshots",
     "status",
     "submit",

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_SHED, STREAMS
+from model.vocabulary.join import END_US, NO_WATERMARK_US, STREAMS
 from model.vocabulary.join_predicates import TIME
 from spark_impl.join import register
 from spark_impl.join.checkpoint import decode_state
@@ -93,11 +93,6 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
     """
     return read_epochs(spark, load_store(store), REJECTED)
-
-
-def shed(spark: SparkSession, store: Address) -> DataFrame:
-    """Return every arrival that a chain has shed under load, as :func:`rejected` does."""
-    return rejected(spark, store).where(F.col("reason") == REASON_SHED)
 
 
 def pending(spark: SparkSession, store: Address) -> DataFrame:

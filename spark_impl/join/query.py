@@ -12,15 +12,10 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join.answers import (
-    Progress,
     admitted,
     lacked,
-    pending,
-    progress,
     read_epochs,
-    rejected,
     results,
-    shed,
 )
 from spark_impl.join.chain import Chain
 from spark_impl.join.given import (
@@ -38,7 +33,6 @@ from spark_impl.join.matching import Guarded
 from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
 from spark_impl.join.task import Options
-from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import (
@@ -279,26 +273,6 @@ class ChainStream(Runnable):
             self._chain.advance(None)
         # Again, because a crash may have come before it.
         self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
-
-    def rejected(self) -> DataFrame:
-        """Return every refused arrival (:func:`spark_impl.join.rejected`)."""
-        return rejected(self._rows.sparkSession, self._chain.store.root)
-
-    def shed(self) -> DataFrame:
-        """Return every arrival that was shed (:func:`spark_impl.join.shed`)."""
-        return shed(self._rows.sparkSession, self._chain.store.root)
-
-    def pending(self) -> DataFrame:
-        """Return every row that waits (:func:`spark_impl.join.pending`)."""
-        return pending(self._rows.sparkSession, self._chain.store.root)
-
-    def progress(self) -> Progress:
-        """Return the position of the chain (:func:`spark_impl.join.progress`)."""
-        return progress(self._chain.store.root)
-
-    def ledger(self) -> Ledger:
-        """Return where each row is that was handed in (:func:`spark_impl.join.ledger`)."""
-        return ledger(self._chain.store.root)
 
     def submit(self, name: str, predicate: Condition) -> int:
         """Add a query from the next epoch on; return the number of that epoch.

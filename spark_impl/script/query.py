@@ -41,7 +41,6 @@ from spark_impl.script.processor import (
     write_tables,
 )
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
-from spark_impl.script.waiting import pending
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
@@ -140,22 +139,6 @@ class ScriptQuery(Runnable):
         if rows:
             self.store.request(rows, self.store.schema_of(BLOCK), self._source)
             self.run_available()
-
-    def rejected(self) -> DataFrame:
-        """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
-        return rejected(self._spark, self.store.root)
-
-    def pending(self) -> DataFrame:
-        """Return each row that waits (:func:`spark_impl.script.pending`)."""
-        return pending(self._spark, self.store.root, self._checkpoint)
-
-    def progress(self) -> "Progress":
-        """Return the position of the query (:func:`spark_impl.script.progress`)."""
-        return progress(self.store.root)
-
-    def ledger(self) -> accounts.Ledger:
-        """Return where each row is that was handed in (:func:`spark_impl.script.ledger`)."""
-        return accounts.ledger(self.store.root)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
