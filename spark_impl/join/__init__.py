@@ -12,7 +12,7 @@ from spark_impl.join.answers import (
 )
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.inputs import from_history
-from spark_impl.join.query import ChainJoin, ChainStream, one_time
+from spark_impl.join.query import ChainJoin, ChainStream
 from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import Commit
 from spark_impl.join.system import make_system, run_workloads
@@ -33,7 +33,6 @@ __all__ = [
     "from_history",
     "ledger",
     "make_system",
-    "one_time",
     "pending",
     "progress",
     "rejected",

@@ -31,7 +31,7 @@ from model.vocabulary.join_conditions import write_condition
 from model.vocabulary.join_predicates import TIME, parts_of
 from model.vocabulary.settings import is_int
 from spark_impl.join import register
-from spark_impl.join.answers import lacked, require_history
+from spark_impl.join.answers import require_history
 from spark_impl.join.checkpoint import decode_state
 from spark_impl.join.columns import names_of
 from spark_impl.join.given import declare_for, read_select
@@ -177,8 +177,8 @@ def ask(
 ) -> pa.Table:
     """Return all pairs among the tuples of past epochs: ``r_id, s_id``, and what is selected.
 
-    It runs in this process, while the chain goes on; :func:`one_time` runs on Spark. Raise
-    :class:`InputProblem` if an epoch is not committed or has no history.
+    It runs in this process, while the chain goes on. Raise :class:`InputProblem` if an epoch is not
+    committed or has no history.
 
     Args:
         store: folder of the chain.
@@ -197,8 +197,9 @@ def ask(
     if first_epoch > last:
         msg = f"the first epoch {first_epoch} comes after the last one, {last}"
         raise InputProblem(msg)
-    absent = [(of, each) for of in STREAMS for each in lacked(place, of, first_epoch, last)]
-    known = known._replace(config=place.commit_of(last).config, absent=tuple(absent))
+    asked = [each for each in place.commits() if first_epoch <= each.epoch <= last]
+    absent = tuple({pair for each in asked for pair in each.absent})
+    known = known._replace(config=place.commit_of(last).config, absent=absent)
     predicate = _declare(known, "ask", condition, window_us)
     selected = read_select(known.config, select, _IDS)
     once = replace(known.config, queries=(("ask", predicate),), epochs=())

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -63,16 +62,20 @@ def _with_selected(
 ) -> DataFrame:
     """Return pairs with columns of their tuples, which some epochs have admitted."""
     named: dict[str, dict[str, Column]] = {stream: {} for stream in STREAMS}
-    selected = read_select(place.commit_of(last).config, select, pairs.columns)
+    config = place.commit_of(last).config
+    selected = read_select(config, select, pairs.columns)
+    require_history(place, 0, last)
     for name, (stream, column, kind) in selected.items():
-        source = "event_time_us" if column == "event_time" else column
+        source = "ts" if column == "event_time" else column
         given = F.timestamp_micros(source) if kind == TIME else F.col(source)
         named[stream][name] = given.alias(name)
     wanted = [*pairs.columns, *selected]
     for stream, columns in named.items():
         if columns:
             own = f"{stream.lower()}_id"
-            tuples = admitted(spark, place, stream, 0, last)
+            opened, names = place.with_columns(config), names_of(config.columns(stream), stream)
+            tuples = read_epochs(spark, opened, f"admitted-{stream}", 0, last).drop("epoch")
+            tuples = tuples.withColumnsRenamed(names)
             tuples = tuples.select(F.col("source_id").alias(own), *columns.values())
             pairs = pairs.join(tuples, own)
     return pairs.select(*wanted)
@@ -161,22 +164,6 @@ def progress(store: Address) -> Progress:
     )
 
 
-def admitted(
-    spark: SparkSession, store: ChainStore, stream: str, first: int, last: int
-) -> DataFrame:
-    """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
-
-    A tuple has nothing in a column that came later. Raise :class:`InputProblem` if one of the
-    epochs is not committed or has no history, or if some tuples are missing.
-    """
-    require_history(store, first, last)
-    columns = store.commit_of(last).config.columns(stream)
-    place = replace(store, more={stream: columns})
-    rows = read_epochs(spark, place, f"admitted-{stream}", first, last).drop("epoch")
-    names = {"ts": "event_time_us", **names_of(columns, stream)}
-    return rows.withColumnsRenamed(names)
-
-
 def require_history(store: ChainStore, first: int, last: int) -> None:
     """Raise :class:`InputProblem` if an epoch is not committed, or has kept no tuples."""
     done = {each.epoch: each for each in store.commits()}
@@ -186,12 +173,6 @@ def require_history(store: ChainStore, first: int, last: int) -> None:
                 f"the tuples of epoch {epoch} were not kept: only a chain with a history keeps them"
             )
             raise InputProblem(msg)
-
-
-def lacked(store: ChainStore, stream: str, first: int, last: int) -> list[str]:
-    """Return the built-in columns of a stream that the inputs of some epochs lacked."""
-    own = [each.absent for each in store.commits() if first <= each.epoch <= last]
-    return sorted({column for absent in own for of, column in absent if of == stream})
 
 
 def read_epochs(

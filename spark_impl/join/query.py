@@ -12,8 +12,6 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join.answers import (
-    admitted,
-    lacked,
     read_epochs,
     results,
 )
@@ -31,7 +29,7 @@ from spark_impl.join.given import (
 from spark_impl.join.inputs import absent, union_inputs
 from spark_impl.join.matching import Guarded
 from spark_impl.join.stage import ChainProblem
-from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
+from spark_impl.join.store import KINDS, MATCHES, ChainStore
 from spark_impl.join.task import Options
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, require_history
@@ -79,7 +77,7 @@ class ChainJoin:
             for no last one. A query that is not named pairs all tuples.
         load: rules by which the chain follows its load; None keeps workers and block size.
         recording: True to write down the steps of all workers.
-        history: True to keep the admitted tuples, which :func:`one_time` needs.
+        history: True to keep the admitted tuples, for :func:`ask` and for columns of answers.
         patience_s: seconds of silence after which a worker is taken for dead.
         r_columns: columns of the first input that queries may use, besides ``key``, ``value`` and
             the event time: kinds by name. A ``number`` is a float or an integer of at most 32 bits,
@@ -327,48 +325,3 @@ def _is_empty(store: ChainStore, epoch: int) -> bool:
     done = store.commit_of(epoch)
     came = done.admitted != store.admitted_before(epoch) or done.reasons
     return not (done.flush or came or any(done.matches.values()))
-
-
-def one_time(
-    spark: SparkSession,
-    store: Address,
-    predicate: Condition | Mapping[str, Condition],
-    first_epoch: int,
-    last_epoch: int,
-    *,
-    workers: int = 1,
-    into: Address | None = None,
-) -> DataFrame:
-    """Return all pairs among the tuples that some epochs admitted: rows ``query, r_id, s_id``.
-
-    The window is that of the chain, which must have kept its history, and may be running. Raise
-    :class:`InputProblem` if one of the epochs has not been committed or has no history, and
-    :class:`ChainProblem` if the join fails.
-
-    Args:
-        spark: session that runs the join.
-        store: folder of the chain, the ``checkpoint`` of :meth:`ChainJoin.stream`.
-        predicate: one of :class:`ChainJoin`.
-        first_epoch: first micro-batch whose tuples count.
-        last_epoch: last micro-batch whose tuples count.
-        workers: number of workers of the join.
-        into: the ``store`` of :meth:`ChainJoin.join`.
-    """
-    if first_epoch > last_epoch:
-        msg = f"the first epoch {first_epoch} comes after the last one, {last_epoch}"
-        raise InputProblem(msg)
-    place = load_store(store)
-    config = place.commit_of(last_epoch).config
-    epochs = first_epoch, last_epoch
-    r, s = (
-        admitted(spark, place, each, *epochs).drop(*lacked(place, each, *epochs))
-        for each in STREAMS
-    )
-    once = ChainJoin(
-        workers,
-        config.window_us,
-        predicate,
-        r_columns=dict(config.columns(R)),
-        s_columns=dict(config.columns(S)),
-    )
-    return once.join(r, s, into).drop("epoch")

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import Equi
-from spark_impl.join import ChainJoin, from_history, one_time, results
+from spark_impl.join import ChainJoin, from_history, results
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import counted
@@ -86,7 +86,6 @@ def test_columns_come_while_a_chain_goes_on(spark: SparkSession, tmp_path: Path)
         (11, 1): ("b", 9.0, None, True, 1),
         (11, 12): ("b", 30.0, 12, True, 12),
     }
-    assert {*counted(one_time(spark, store, {"far": QUERIES["far"]}, 1, 1))} == {("far", 11, 12)}
     refused: dict[str, dict[str, Any]] = {
         "^there is no query 'pm01'; there are far, same, soon, own$": {"query": "pm01"},
         "^R has no column 'pm01'; it has key, value, event_time, pm25": {"select": ["r.pm01"]},

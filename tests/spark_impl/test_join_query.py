@@ -12,7 +12,6 @@ from model.vocabulary.join import (
     NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
-    STREAMS,
     And,
     Equi,
     R,
@@ -23,7 +22,6 @@ from spark_impl.join import (
     ChainProblem,
     ChainStream,
     from_history,
-    one_time,
     progress,
     rejected,
     results,
@@ -256,7 +254,6 @@ def test_a_chain_goes_on_with_other_workers_and_other_queries(
     view = load_store(store).view
     assert view.version > view.last + 1, "nothing was merged"
     look_at_snapshots(spark, store, case)
-    ask_once(spark, store, case)
 
 
 def look_at_snapshots(spark: SparkSession, store: Path, case: Workload) -> None:
@@ -275,17 +272,6 @@ def look_at_snapshots(spark: SparkSession, store: Path, case: Workload) -> None:
         assert results(spark, store, through_epoch=each.epoch).count() == through
     with pytest.raises(InputProblem, match=r"^epoch 9 of the chain in .* has not been committed$"):
         results(spark, store, through_epoch=9)
-
-
-def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
-    """Ask about epochs that are over."""
-    once = {"queries": [["join", ["and"]]], "epochs": [["join", 1, 2]]}
-    expected = nested_loop(case.with_(config={**case.config, **once}))
-    assert counted(one_time(spark, store, And(), 1, 2, workers=2)) == expected
-    with pytest.raises(InputProblem, match=r"epoch 7 of the chain in .* has not been committed"):
-        one_time(spark, store, And(), 1, 7)
-    with pytest.raises(InputProblem, match="the first epoch 2 comes after the last one, 1"):
-        one_time(spark, store, And(), 2, 1)
 
 
 def test_the_checkpoint_of_spark_may_be_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
@@ -322,11 +308,3 @@ def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path)
     assert found
     with pytest.raises(InputProblem, match="was flushed, and nothing may follow that"):
         stream._chain.advance(None)
-
-
-def test_a_one_time_join_needs_a_history(spark: SparkSession, tmp_path: Path) -> None:
-    case = case_with(workers=1)
-    r, s = (inputs(spark, case, stream) for stream in STREAMS)
-    ChainJoin(1, WINDOW_US, And()).join(r, s, tmp_path / "store")
-    with pytest.raises(InputProblem, match="the tuples of epoch 0 were not kept"):
-        one_time(spark, tmp_path / "store", And(), 0, 0)
