@@ -10,7 +10,6 @@ Rules of this file:
 * An epoch has the queries that the register has when it begins (:mod:`spark_impl.join.register`).
 """
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +31,6 @@ from spark_impl.join.control import (
     config_of,
     decide,
     find_in_force,
-    mean_utilisation,
-    share_of,
 )
 from spark_impl.join.given import used_columns
 from spark_impl.join.matching import FreePredicate, ranks_of
@@ -46,8 +43,6 @@ from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.provenance import note_history
 from spark_impl.runtime.storage import Address, InputProblem, Location
 from spark_impl.runtime.tables import TableWriter
-
-log = logging.getLogger("straggler.join")
 
 
 class Chain:
@@ -216,7 +211,6 @@ class Chain:
             raise
         self._last = done
         self._since_ns = ended_ns
-        self._report(plan.config)
         with suppress(InputProblem, OSError):  # old files harm nobody
             register.tidy(self.store)
         return summaries
@@ -298,21 +292,3 @@ class Chain:
             elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
             busy_us=tuple(each.busy_us for each in summaries),
         )
-
-    def _report(self, taken: JoinConfig) -> None:
-        """Log the next decision, if it changes anything."""
-        following = self._decision
-        if following is None or self._last is None or self._last.load is None:
-            return
-        before = (taken.workers, taken.block_size, share_of(taken))
-        if before != following[1:]:
-            log.info(
-                "%s: from epoch %d on %d workers, blocks of %d, shedding %.1f%% (utilisation %.2f;"
-                " so far %d workers, blocks of %d, shedding %.1f%%)",
-                self.store.root,
-                *following[:3],
-                100 * following.share,
-                mean_utilisation(self._last.load.measured),
-                *before[:2],
-                100 * before[2],
-            )
