@@ -157,7 +157,7 @@ def test_files_without_notes_are_followed(tmp_path: Path) -> None:
 def test_a_reader_knows_the_last_file_that_it_has_read(tmp_path: Path) -> None:
     """Files behind another file than it has read are refused, though they follow that one."""
     made = history(tmp_path / "h", 2)
-    reader = HistoryReader(made, made / "requests", 1, is_mixed=False)
+    reader = HistoryReader(made, made / "requests", is_mixed=False)
     offset = reader.initialOffset()
     for _ in range(2):
         _files, offset = reader.read(offset)
