@@ -10,7 +10,6 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # Py4J 
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime.packages import explain_mismatch
 from spark_impl.runtime.storage import Location
 
 _ERROR = re.compile(
@@ -46,8 +45,6 @@ def sentence_of(error: Exception, store: Location | None = None) -> str:
     """
     if not isinstance(error, PySparkException | Py4JJavaError):
         return "the Java process of Spark has ended; run the same query again in a new session"
-    if mismatch := explain_mismatch(str(error)):
-        return mismatch
     name, said = last_error(error)
     if not (name.endswith("Exception") or said.startswith("[Errno")):
         return said
