@@ -205,11 +205,12 @@ def test_answers_have_columns_and_are_final_below_their_time(
     arrive(tmp_path, first)
     stream.run_available()
     select = ("r.value", "s.key", "s.event_time")
-    assert submit(store, "near", "value within 0.5", select=select, window_us=4) == 1
+    within = "value within 0.5 and event_time within 4us"
+    assert submit(store, "near", within, select=select) == 1
     arrive(tmp_path, second)
     stream.run_available()
     (near,) = (each for each in status(store).queries if each.name == "near")
-    assert near.condition == "value within 0.5 and event_time within 4us"
+    assert near.condition == within
     assert near.pending > 0
     before = answers(store, "near", complete=True)
     arrive(tmp_path, third)
