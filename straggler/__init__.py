@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from spark_impl.join import ChainJoin
     from spark_impl.over import over
     from spark_impl.retention import drop_before
+    from spark_impl.runtime.failures import QueryProblem
     from spark_impl.runtime.landing import Landing
-    from spark_impl.runtime.queries import QueryProblem
     from spark_impl.runtime.session import session
     from spark_impl.runtime.storage import InputProblem
     from spark_impl.script import ScriptQuery
@@ -105,7 +105,7 @@ _NAMES = {
     "spark_impl.over": "over",
     "spark_impl.retention": "drop_before",
     "spark_impl.runtime.landing": "Landing",
-    "spark_impl.runtime.queries": "QueryProblem",
+    "spark_impl.runtime.failures": "QueryProblem",
     "spark_impl.runtime.session": "session",
     "spark_impl.runtime.storage": "InputProblem",
     "spark_impl.script": "ScriptQuery",

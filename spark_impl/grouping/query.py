@@ -43,7 +43,7 @@ from spark_impl.grouping.tasks import (
 )
 from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
 from spark_impl.runtime import accounts, packages
-from spark_impl.runtime.failures import sentence_of
+from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, note_history, require_history
 from spark_impl.runtime.queries import (
@@ -57,10 +57,6 @@ from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.runtime.waiting import unread
-
-
-class GroupingProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """A job failed; the message is one sentence with the reason."""
 
 
 class Grouping:
@@ -99,7 +95,7 @@ class Grouping:
         ``key`` is the column of keys. If the policy treats hot keys differently, the rows are read
         twice, first to find these. Every partition is a sender: the order of its rows decides where
         they go. Raise :class:`InputProblem` for a column of the wrong type, and
-        :class:`GroupingProblem` if the rows cannot be read.
+        :class:`QueryProblem` if the rows cannot be read.
         """
         columns = Columns(key)
         require_columns(rows, columns, is_stream=False)
@@ -112,7 +108,7 @@ class Grouping:
             try:
                 state = SenderState(summary=count_keys(rows, self.config, columns))
             except (PySparkException, Py4JError) as error:
-                raise GroupingProblem(sentence_of(error)) from error
+                raise QueryProblem(sentence_of(error)) from error
             table = rebalance(self.config, table, [state], table.times)
         return route_bounded(rows, self.config, columns, table)
 
@@ -355,8 +351,6 @@ def pending(spark: SparkSession, store: Address) -> DataFrame:
 
 class GroupingStream(Runnable):
     """A stream to be spread, not started yet."""
-
-    problem = GroupingProblem
 
     def __init__(
         self, spreader: Spreader, checkpoint: Location, rows: DataFrame, work: Work

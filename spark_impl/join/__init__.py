@@ -13,19 +13,19 @@ from spark_impl.join.answers import (
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.inputs import from_history
 from spark_impl.join.query import ChainJoin, ChainStream
-from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import Commit
 from spark_impl.join.system import make_system, run_workloads
 from spark_impl.runtime.accounts import Ledger, ledger
+from spark_impl.runtime.failures import QueryProblem
 
 __all__ = [
     "ChainJoin",
-    "ChainProblem",
     "ChainStream",
     "Commit",
     "Ledger",
     "LoadRules",
     "Progress",
+    "QueryProblem",
     "QueryStatus",
     "Status",
     "answers",

@@ -184,7 +184,7 @@ class Chain:
         """Run the next epoch.
 
         ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush. Raise
-        :class:`ChainProblem` if it fails, and :class:`InputProblem` if another chain has run it, or
+        :class:`QueryProblem` if it fails, and :class:`InputProblem` if another chain has run it, or
         what workers wrote is not in the store; then nothing of it counts.
         """
         note_history(self.writer)

@@ -28,7 +28,6 @@ from spark_impl.join.given import (
 )
 from spark_impl.join.inputs import absent, union_inputs
 from spark_impl.join.matching import Guarded
-from spark_impl.join.stage import ChainProblem
 from spark_impl.join.store import KINDS, MATCHES, ChainStore
 from spark_impl.join.task import Options
 from spark_impl.runtime.limits import Limit, Limits
@@ -140,7 +139,7 @@ class ChainJoin:
 
         Tuples with a value that is not finite match nothing; a warning says how many there are.
         Raise :class:`InputProblem` for inputs or a store that cannot be used, and
-        :class:`ChainProblem` if the join fails.
+        :class:`QueryProblem` if the join fails.
 
         Args:
             r: the first input.
@@ -241,8 +240,6 @@ class ChainStream(Runnable):
     process. What they change is in the store when they return.
     """
 
-    problem = ChainProblem
-
     def __init__(
         self,
         chain: Chain,
@@ -263,7 +260,7 @@ class ChainStream(Runnable):
     def flush(self) -> None:
         """Join everything that is in the sources, then find all pairs that are still owed.
 
-        Nothing may follow. Raise :class:`ChainProblem` if it fails, also if something came after an
+        Nothing may follow. Raise :class:`QueryProblem` if it fails, also if something came after an
         earlier flush.
         """
         self.run_available()

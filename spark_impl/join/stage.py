@@ -26,16 +26,12 @@ from spark_impl.join.matching import Counts
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
 from spark_impl.join.store import Commit
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, read_summary, run_task
-from spark_impl.runtime.failures import last_error, sentence_of
+from spark_impl.runtime.failures import QueryProblem, last_error, sentence_of
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
 
 _EXECUTORS_COME_S = 15.0
 """Longest wait for the executors of a cluster that has just started."""
-
-
-class ChainProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """An epoch failed; the message is one sentence with the reason."""
 
 
 def check_slots(spark: SparkSession, workers: int) -> None:
@@ -58,7 +54,7 @@ def run_epoch(spark: SparkSession, rows: DataFrame | None, plan: Plan) -> list[S
     """Run one epoch, of which nothing counts before it is committed; return the workers' reports.
 
     ``rows`` have the columns of :func:`spark_impl.join.inputs.union_inputs`; ``None`` is a flush.
-    Raise :class:`ChainProblem` if the epoch fails.
+    Raise :class:`QueryProblem` if the epoch fails.
     """
     host, bound_to = addresses_of(spark.sparkContext)
     workers = plan.config.workers
@@ -75,12 +71,12 @@ def run_epoch(spark: SparkSession, rows: DataFrame | None, plan: Plan) -> list[S
             told = [read_summary(row.summary) for row in shuffled.collect()]
         except (PySparkException, Py4JError) as error:
             sentence = _describe_failure(error, str(spark.sparkContext.master), plan.epoch)
-            raise ChainProblem(sentence) from error
+            raise QueryProblem(sentence) from error
     summaries = sorted(told, key=lambda each: each.worker)
     attempts = {each.attempt for each in summaries}
     if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
         msg = f"epoch {plan.epoch} is not the work of one attempt: {summaries}"
-        raise ChainProblem(msg)
+        raise QueryProblem(msg)
     return summaries
 
 

@@ -3,7 +3,7 @@
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # Py4J has no types
@@ -29,6 +29,10 @@ _NO_REASON = (
 """Message for errors of Java without a text, such as the end of a process that Java reads from."""
 _CAUSE = re.compile(r"^(?:Caused by: )?(?:\w+\.)+([A-Z]\w*)\b", re.MULTILINE)
 """The class of an error in a stack trace of Java."""
+
+
+class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
+    """A query or a job failed; the message is one sentence that says why."""
 
 
 def last_error(error: Exception) -> tuple[str, str]:
@@ -67,12 +71,10 @@ def _first_line(error: Exception) -> str:
     return str(error).split("\n", maxsplit=1)[0]
 
 
-def wait_for(
-    query: StreamingQuery, problem: Callable[[str], Exception], store: Location | None = None
-) -> None:
+def wait_for(query: StreamingQuery, store: Location | None = None) -> None:
     """Wait until a query has ended; stop it if the user interrupts the wait.
 
-    Raises ``problem`` with a sentence if the query fails.
+    Raise :class:`QueryProblem` if the query fails.
     """
     failures: list[Exception] = []
 
@@ -91,7 +93,7 @@ def wait_for(
         if not failures:
             query.stop()
     if failures:
-        raise problem(sentence_of(failures[0], store)) from failures[0]
+        raise QueryProblem(sentence_of(failures[0], store)) from failures[0]
 
 
 @contextmanager

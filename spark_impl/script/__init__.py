@@ -2,7 +2,7 @@
 
 from model.vocabulary.script.plan import ScriptPlan, compile_plan
 from spark_impl.runtime.accounts import Ledger, ledger
-from spark_impl.runtime.queries import QueryProblem
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.script.query import (
     Progress,
     ScriptQuery,

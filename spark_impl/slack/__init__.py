@@ -1,7 +1,7 @@
 """Room ``slack`` on Spark: adaptive K-slack windows that end exact (docs/slack.md)."""
 
 from spark_impl.runtime.accounts import Ledger, ledger
-from spark_impl.runtime.queries import QueryProblem
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.slack.query import (
     SlackQuery,
     corrections,

@@ -1,7 +1,7 @@
 """Room ``watermark`` on Spark: windows whose watermark follows the disorder (docs/watermark.md)."""
 
 from spark_impl.runtime.accounts import Ledger, ledger
-from spark_impl.runtime.queries import QueryProblem
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.watermark.query import (
     WatermarkQuery,
     corrections,

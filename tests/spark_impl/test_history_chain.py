@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_impl import slack
 from spark_impl.runtime import histories, provenance
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append, file_of, numbers
 from spark_impl.runtime.history_chain import (
     note_landed,
@@ -21,7 +22,6 @@ from spark_impl.runtime.history_chain import (
     require_landed,
 )
 from spark_impl.runtime.provenance import note_history, open_history
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.sources import HistoryReader
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import require_view

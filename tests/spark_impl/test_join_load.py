@@ -22,7 +22,7 @@ from model.vocabulary.join import (
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join import (
     ChainJoin,
-    ChainProblem,
+    QueryProblem,
     ledger,
     pending,
     rejected,
@@ -135,7 +135,7 @@ def test_a_query_that_fails_can_be_withdrawn(spark: SparkSession, tmp_path: Path
         chain.withdraw(only)
     assert chain.submit("bad", And(), fails) == 0
     first, second = (rows_of(spark, events) for events in case.batches())
-    with pytest.raises(ChainProblem, match="no answer"):
+    with pytest.raises(QueryProblem, match="no answer"):
         chain.advance(first)
     assert chain.withdraw("bad") == 0
     chain.advance(first)

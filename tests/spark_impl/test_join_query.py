@@ -19,8 +19,8 @@ from model.vocabulary.join import (
 )
 from spark_impl.join import (
     ChainJoin,
-    ChainProblem,
     ChainStream,
+    QueryProblem,
     from_history,
     progress,
     rejected,
@@ -75,7 +75,7 @@ def test_an_error_that_would_recur_comes_without_advice(spark: SparkSession) -> 
     case = case_with(workers=1)
     r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
     nothing = r.withColumn("key", F.lit(None).cast("string"))
-    with pytest.raises(ChainProblem, match=r"^the column 'key' has \d+ rows without a value$"):
+    with pytest.raises(QueryProblem, match=r"^the column 'key' has \d+ rows without a value$"):
         ChainJoin(1, 10, And()).join(nothing, s)
 
 
@@ -177,7 +177,7 @@ def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
     )
     case = case_with(workers=3)
     chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
-    with pytest.raises(ChainProblem, match=r"^Spark started 2 of 3 workers again \("):
+    with pytest.raises(QueryProblem, match=r"^Spark started 2 of 3 workers again \("):
         chain.advance(rows_of(spark, case.arrivals))
 
 
@@ -196,7 +196,7 @@ def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
     Chain(spark, config, tmp_path / "store").advance(rows_of(spark, first))
     before = counted(results(spark, tmp_path / "store"))
     broken = Chain(spark, config, tmp_path / "store", options=Options(links=fail))
-    with pytest.raises(ChainProblem, match=r"^no connections of worker \d today \("):
+    with pytest.raises(QueryProblem, match=r"^no connections of worker \d today \("):
         broken.advance(rows_of(spark, second))
     assert counted(results(spark, tmp_path / "store")) == before
 
@@ -302,7 +302,7 @@ def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path)
     arrive(tmp_path, tuple(event for events in later for event in events))
     again = stream_of(spark, tmp_path, 1, {"old": And()})
     for run in (stream.run_available, again.flush):
-        with pytest.raises(ChainProblem, match=r"was flushed, and nothing may follow that$"):
+        with pytest.raises(QueryProblem, match=r"was flushed, and nothing may follow that$"):
             run()
     assert counted(results(spark, tmp_path / "store")) == found
     assert found

@@ -13,9 +13,9 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import REASON_LATE, REASON_SHED, Equi
 from spark_impl.join.store import KINDS, REJECTED, open_store
 from spark_impl.runtime.accounts import Reading
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limits
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter

@@ -17,8 +17,8 @@ from spark_impl.aggregates import Aggregation, avg, count, median, min_, sum_
 from spark_impl.over import Aggregates, Stream, Windows
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Ledger
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.landing import Landing
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.watermark import WatermarkQuery
 

@@ -26,9 +26,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl import TALKATIVE
 from spark_impl.runtime import histories, queries, sources
-from spark_impl.runtime.failures import sentence_of
+from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limits
-from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, Runnable, log
+from spark_impl.runtime.queries import STARTS, TOO_SLOW, Runnable, log
 from spark_impl.runtime.sources import _register
 from spark_impl.runtime.storage import locate
 from spark_impl.slack import SlackQuery
