@@ -32,8 +32,7 @@ PARTS = {
     "Landing": "spark_impl.runtime.landing: Landing",
     "SlackQuery and WatermarkQuery": "spark_impl.windows.query: WindowedQuery",
     "Retention": "spark_impl.retention: drop_before",
-    "Joins": "spark_impl.join.query: ChainJoin ChainJoin.join ChainJoin.stream ChainStream.flush"
-    " ChainStream.submit ChainStream.withdraw",
+    "Joins": "spark_impl.join.query: ChainJoin ChainJoin.join ChainJoin.stream ChainStream.flush",
     "Queries of a chain in another process": "spark_impl.join.agent: submit withdraw status answers"
     " ask",
     "Grouping": "spark_impl.grouping.query: Grouping Grouping.assign Grouping.spread"

@@ -16,12 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import REASON_LATE, REASON_SHED, STREAMS, Decision, Predicate
+from model.vocabulary.join import REASON_LATE, REASON_SHED, STREAMS, Decision
 from model.vocabulary.join_load import LoadRules, Measured
 from spark_impl.join import register
 from spark_impl.join.control import (
@@ -88,7 +87,6 @@ class Chain:
         """The configuration, with all queries that the chain ever had, and the epochs of each."""
         self.absent: tuple[tuple[str, str], ...] = ()
         """Streams and built-in columns that the inputs lack."""
-        self._changing = Lock()
         self._is_noted = False
         """Whether the register has what this chain was opened with."""
         self._begun: Register
@@ -114,10 +112,6 @@ class Chain:
 
     def note(self) -> None:
         """Enter into the register what the chain was opened with, unless that is done."""
-        with self._changing:
-            self._note()
-
-    def _note(self) -> None:
         if not self._is_noted and not self.flushed:
             self._take(register.change(self.store, self._last, self._opened))
             if {*used_columns(self.config, self.epochs)} & {*self.absent}:
@@ -148,38 +142,6 @@ class Chain:
             raise self._moved_on() from error
         self._register = found
 
-    def _require_open(self, known: Register) -> None:
-        known._replace(flush=self.flushed or known.flush).require_open(self.store.root)
-
-    def submit(self, name: str, predicate: Predicate, function: FreePredicate | None = None) -> int:
-        """Add a query (:meth:`spark_impl.join.query.ChainStream.submit`)."""
-        is_new, is_function = False, function is not None
-
-        def added(known: Register) -> Register:
-            nonlocal is_new
-            is_new = is_new or name not in known.names  # a write that counted may be tried again
-            self._require_open(known)
-            return register.submitted(known, name, predicate, is_function=is_function)
-
-        with self._changing:
-            self._note()
-            self._change(added)
-            if is_new and function is not None:
-                self._free[name] = function
-            return self.config.span(name)[0]
-
-    def withdraw(self, name: str) -> int:
-        """End a query (:meth:`spark_impl.join.query.ChainStream.withdraw`)."""
-
-        def ended(known: Register) -> Register:
-            self._require_open(known)
-            return register.withdrawn(known, name)
-
-        with self._changing:
-            self._note()
-            self._change(ended)
-            return register.end_of(self._register, name)
-
     def advance(self, rows: DataFrame | None) -> list[Summary]:
         """Run the next epoch.
 
@@ -191,7 +153,8 @@ class Chain:
         view = self.writer.look()
         if view.last != self.epochs - 1:
             raise self._moved_on()
-        self._require_open(self._register)
+        known = self._register
+        known._replace(flush=self.flushed or known.flush).require_open(self.store.root)
         self.writer.require_columns(
             each for stream in STREAMS for each in self.store.fields(stream)
         )
@@ -206,7 +169,7 @@ class Chain:
             account = self._account(done, summaries)
             commit_epoch(self.store, self.writer, done, written, *account, self.limits)
         except BaseException:
-            with self._changing, suppress(InputProblem, OSError):
+            with suppress(InputProblem, OSError):
                 self._change(lambda known: register.taken_back(known, self.epochs))
             raise
         self._last = done
@@ -217,14 +180,13 @@ class Chain:
 
     def _begin(self, rows: DataFrame | None) -> Plan:
         """Begin the next epoch, with the queries that the register has now."""
-        with self._changing:
-            self._note()
-            flush = rows is None
-            self._change(lambda known: register.begun(known, self.epochs, flush=flush))
-            self._begun = self._register
-            if not self._free.keys() >= {*self._begun.functions}:
-                raise self._moved_on()  # with functions of another process
-            return self._plan(rows)
+        self.note()
+        flush = rows is None
+        self._change(lambda known: register.begun(known, self.epochs, flush=flush))
+        self._begun = self._register
+        if not self._free.keys() >= {*self._begun.functions}:
+            raise self._moved_on()  # with functions of another process
+        return self._plan(rows)
 
     def _moved_on(self) -> InputProblem:
         return InputProblem(

@@ -22,7 +22,6 @@ from spark_impl.join.given import (
     check_reach,
     declare,
     declare_columns,
-    declare_for,
     range_of,
     used_columns,
 )
@@ -235,9 +234,8 @@ class ChainJoin:
 class ChainStream(Runnable):
     """A join of two streams, to be started.
 
-    :meth:`submit` and :meth:`withdraw` may be called from any thread, before it runs and while it
-    runs; :func:`spark_impl.join.submit` and :func:`spark_impl.join.withdraw` do the same in another
-    process. What they change is in the store when they return.
+    :func:`spark_impl.join.submit` and :func:`spark_impl.join.withdraw` add and end queries while it
+    runs, in any process.
     """
 
     def __init__(
@@ -268,28 +266,6 @@ class ChainStream(Runnable):
             self._chain.advance(None)
         # Again, because a crash may have come before it.
         self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
-
-    def submit(self, name: str, predicate: Condition) -> int:
-        """Add a query from the next epoch on; return the number of that epoch.
-
-        The query goes on if the chain is opened again without it, until it is withdrawn; only a
-        function has to be given again. If the query is running already, return its first epoch.
-        Raise :class:`InputProblem` if the name has ended, or stands for another predicate, or if
-        the predicate uses a column that the chain does not carry.
-        """
-        absent = self._chain.absent
-        function = Guarded(predicate, absent) if callable(predicate) else None
-        declared = declare_for(name, predicate, self._chain.config, absent)
-        return self._chain.submit(name, declared, function)
-
-    def withdraw(self, name: str) -> int:
-        """End a query before the next epoch; return the number of that epoch.
-
-        Pairs of earlier tuples that are still owed are found all the same. The query does not come
-        back if the chain is opened again with it. If it has ended already, return the epoch after
-        its last one. Raise :class:`InputProblem` for an unknown name, or if no query would be left.
-        """
-        return self._chain.withdraw(name)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         require_checkpoint(self._checkpoint, self._chain.writer, self._micro_batches - 1)
