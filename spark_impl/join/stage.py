@@ -7,7 +7,6 @@ Rules of this file:
   is a task for it even if there is nothing to do.
 """
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,9 +25,8 @@ from spark_impl.join.matching import Counts
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
 from spark_impl.join.store import Commit
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, read_summary, run_task
-from spark_impl.runtime.failures import QueryProblem, last_error, sentence_of
+from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.session import EnvironmentProblem
-from spark_impl.runtime.storage import InputProblem
 
 _EXECUTORS_COME_S = 15.0
 """Longest wait for the executors of a cluster that has just started."""
@@ -70,8 +68,7 @@ def run_epoch(spark: SparkSession, rows: DataFrame | None, plan: Plan) -> list[S
         try:
             told = [read_summary(row.summary) for row in shuffled.collect()]
         except (PySparkException, Py4JError) as error:
-            sentence = _describe_failure(error, str(spark.sparkContext.master), plan.epoch)
-            raise QueryProblem(sentence) from error
+            raise QueryProblem(sentence_of(error)) from error
     summaries = sorted(told, key=lambda each: each.worker)
     attempts = {each.attempt for each in summaries}
     if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
@@ -106,19 +103,6 @@ def make_commit(plan: Plan, summaries: Sequence[Summary]) -> Commit:
         complete_us=min(summaries[0].wm_us.r, summaries[-1].wm_us.s, owed_us),
         clocks=end_epoch(plan.config, plan.clocks, fold(max, "t_max_us"), fold(sum, "accepted")),
     )
-
-
-def _describe_failure(error: Exception, master: str, epoch: int) -> str:
-    """Return why an epoch failed, with advice unless it would fail again."""
-    sentence = sentence_of(error)
-    if last_error(error)[0] == InputProblem.__name__:
-        return sentence
-    advice = f"nothing of epoch {epoch} counts; the next run resumes there"
-    once = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
-    if once is not None:
-        more = f"local[{once[1] or 1},4]"
-        advice += f"; Spark tries once under {master}, and up to four times under {more}"
-    return f"{sentence} ({advice})"
 
 
 def _place_rows(
