@@ -11,20 +11,15 @@ from spark_impl.grouping.query import (
 )
 from spark_impl.grouping.reports import MicroBatch, Work
 from spark_impl.grouping.system import make_system, run_in_process, run_workloads
-from spark_impl.runtime.accounts import Ledger, ledger
-from spark_impl.runtime.failures import QueryProblem
 
 __all__ = [
     "Grouping",
     "GroupingStream",
-    "Ledger",
     "MicroBatch",
     "Progress",
-    "QueryProblem",
     "Step",
     "Work",
     "at_instances",
-    "ledger",
     "make_system",
     "merged_answers",
     "partial_aggregates",

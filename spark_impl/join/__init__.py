@@ -15,23 +15,18 @@ from spark_impl.join.inputs import from_history
 from spark_impl.join.query import ChainJoin, ChainStream
 from spark_impl.join.store import Commit
 from spark_impl.join.system import make_system, run_workloads
-from spark_impl.runtime.accounts import Ledger, ledger
-from spark_impl.runtime.failures import QueryProblem
 
 __all__ = [
     "ChainJoin",
     "ChainStream",
     "Commit",
-    "Ledger",
     "LoadRules",
     "Progress",
-    "QueryProblem",
     "QueryStatus",
     "Status",
     "answers",
     "ask",
     "from_history",
-    "ledger",
     "make_system",
     "pending",
     "progress",

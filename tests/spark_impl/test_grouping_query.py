@@ -19,7 +19,6 @@ from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl.grouping import (
     Grouping,
     MicroBatch,
-    QueryProblem,
     at_instances,
     merged_answers,
     partial_aggregates,
@@ -29,6 +28,7 @@ from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import GroupingStore, decode_table
 from spark_impl.grouping.tasks import Columns, refused_rows
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.tables import TableWriter

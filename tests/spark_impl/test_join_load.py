@@ -20,8 +20,6 @@ from model.vocabulary.join import (
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join import (
     ChainJoin,
-    QueryProblem,
-    ledger,
     pending,
     rejected,
     snapshots,
@@ -31,6 +29,8 @@ from spark_impl.join.chain import Chain
 from spark_impl.join.control import share_of
 from spark_impl.join.system import read_trace, rows_of
 from spark_impl.join.task import Options
+from spark_impl.runtime.accounts import ledger
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem

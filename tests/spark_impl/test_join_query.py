@@ -20,7 +20,6 @@ from model.vocabulary.join import (
 from spark_impl.join import (
     ChainJoin,
     ChainStream,
-    QueryProblem,
     from_history,
     progress,
     rejected,
@@ -36,6 +35,7 @@ from spark_impl.join.system import rows_of
 from spark_impl.join.task import Options
 from spark_impl.join.transport import Links
 from spark_impl.runtime import tables
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
 from tests.harness.drivers import both_streams
