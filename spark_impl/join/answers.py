@@ -29,23 +29,21 @@ _WAITING = pa.schema([("stream", pa.string()), *ROW, ("reason", pa.string())])
 def results(
     spark: SparkSession,
     store: Address,
-    through_epoch: int | None = None,
     *,
     query: str | None = None,
     select: Collection[str] = (),
 ) -> DataFrame:
     """Return all pairs that a chain has found, with columns ``query, r_id, s_id, epoch``.
 
-    ``through_epoch`` is the last epoch that counts, by default the last committed one. An epoch
-    that is running, or that a crash interrupted, is not visible. ``query`` names the query whose
-    pairs are wanted. ``select`` adds columns of the tuples, which the chain must have kept as its
-    history: ``("r.pm25", "s.key")`` become ``r_pm25`` and ``s_key``. Raise :class:`InputProblem` if
-    ``store`` is not the store of a chain, the epoch is not committed, there is no such query or
-    column, there is no history, or some pairs are missing.
+    An epoch that is running, or that a crash interrupted, is not visible. ``query`` names the query
+    whose pairs are wanted. ``select`` adds columns of the tuples, which the chain must have kept as
+    its history: ``("r.pm25", "s.key")`` become ``r_pm25`` and ``s_key``. Raise
+    :class:`InputProblem` if ``store`` is not the store of a chain, or there is no such query or
+    column, or no history, or some pairs are missing.
     """
     place = load_store(store)
-    last = place.view.last if through_epoch is None else place.commit_of(through_epoch).epoch
-    pairs = read_epochs(spark, place, MATCHES, 0, last)
+    last = place.view.last
+    pairs = read_epochs(spark, place, MATCHES)
     if last < 0 and (query is not None or select):
         msg = f"{store} has no epoch yet, and so neither queries nor columns to select"
         raise InputProblem(msg)

@@ -90,8 +90,6 @@ def _share_listeners(spark: SparkSession, own: SparkSession) -> None:
 class Runnable:
     """A stream with a store; every start resumes where the last one stopped."""
 
-    restarts = 0
-    """Number of starts again by ``run_available``, each because a Python worker was too slow."""
     _limits: Limits
     """Limits at which the query stops."""
 
@@ -110,7 +108,6 @@ class Runnable:
                 except QueryProblem as problem:
                     if TOO_SLOW not in str(problem) or attempt == STARTS - 1:
                         raise
-                    self.restarts += 1
                     log.info("the query of %s starts again: %s", self._root, problem)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
