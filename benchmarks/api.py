@@ -26,8 +26,7 @@ PARTS = {
     " Windows.max Windows.median Windows.quantile Windows.count Windows.agg Aggregate.store_in"
     " Aggregates.store_in",
     "Aggregates": "spark_impl.aggregates: sum_ avg min_ max_ median quantile count",
-    "Answers": "spark_impl.landed: LandedQuery.results LandedQuery.rejected LandedQuery.progress"
-    " LandedQuery.ledger LandedQuery.pending",
+    "Answers": "spark_impl.landed: LandedQuery.results LandedQuery.rejected LandedQuery.progress",
     "Every query": "spark_impl.runtime.queries: Runnable.run_available Runnable.start",
     "Landing": "spark_impl.runtime.landing: Landing",
     "SlackQuery and WatermarkQuery": "spark_impl.windows.query: WindowedQuery",
