@@ -26,14 +26,12 @@ PARTS = {
     " Windows.max Windows.median Windows.quantile Windows.count Windows.agg Aggregate.store_in"
     " Aggregates.store_in",
     "Aggregates": "spark_impl.aggregates: sum_ avg min_ max_ median quantile count",
-    "Answers": "spark_impl.landed: LandedQuery.results LandedQuery.rejected LandedQuery.progress"
-    " LandedQuery.ledger LandedQuery.pending",
+    "Answers": "spark_impl.landed: LandedQuery.results LandedQuery.rejected LandedQuery.progress",
     "Every query": "spark_impl.runtime.queries: Runnable.run_available Runnable.start",
     "Landing": "spark_impl.runtime.landing: Landing",
     "SlackQuery and WatermarkQuery": "spark_impl.windows.query: WindowedQuery",
     "Retention": "spark_impl.retention: drop_before",
-    "Joins": "spark_impl.join.query: ChainJoin ChainJoin.join ChainJoin.stream ChainStream.flush"
-    " ChainStream.submit ChainStream.withdraw one_time",
+    "Joins": "spark_impl.join.query: ChainJoin ChainJoin.join ChainJoin.stream ChainStream.flush",
     "Queries of a chain in another process": "spark_impl.join.agent: submit withdraw status answers"
     " ask",
     "Grouping": "spark_impl.grouping.query: Grouping Grouping.assign Grouping.spread"

@@ -96,9 +96,7 @@ def hand_in(
             halfway = _ask_halfway(spark, folder)
         runs = _open(spark, streams["all"], folder, batches)
         if number:
-            runs["join"].withdraw("early")
-        else:
-            runs["join"].submit("early", "key")
+            join.withdraw(folder / "join", "early")
         with ThreadPoolExecutor(len(runs)) as pool:
             for done in [pool.submit(_run, query, is_last) for query in runs.values()]:
                 done.result()
@@ -152,6 +150,7 @@ def _open(
     same_key: dict[str, Any] = {
         "text": 'key and s.source_text != ""',
         "function": lambda r, s: r.key == s.key,
+        "early": "key",
     }
     chain = ChainJoin((2, 3), oracle.NEAR_S * SECOND_US, same_key, **named)
 

@@ -30,7 +30,7 @@ from model.vocabulary.texts import escaped, escaped_lines
 from properties.oracles.hashing import signed_hash
 from spark_impl.aggregates import avg, count, quantile
 from spark_impl.over import Stream, over
-from spark_impl.runtime.failures import last_error, wait_for
+from spark_impl.runtime.failures import QueryProblem, last_error, wait_for
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, locate
 from straggler.strategies import collect, workloads
@@ -280,10 +280,6 @@ def test_the_last_error_is_the_one_that_counts(errors: list[tuple[str, str]]) ->
     assert found == (name.rpartition(".")[2], said)
 
 
-class QueryError(Exception):
-    """The class of errors that a caller asks for."""
-
-
 @given(ERRORS, st.sampled_from(["ends", "fails", "dies"]))
 def test_a_query_that_fails_is_no_query_that_has_ended(
     errors: list[tuple[str, str]], outcome: str
@@ -297,10 +293,10 @@ def test_a_query_that_fails_is_no_query_that_has_ended(
 
     query: Any = SimpleNamespace(awaitTermination=wait, stop=lambda: stopped.append(1))
     if outcome == "ends":
-        wait_for(query, QueryError, locate("store"))
+        wait_for(query, locate("store"))
         return
-    with pytest.raises(QueryError) as raised:
-        wait_for(query, QueryError, locate("store"))
+    with pytest.raises(QueryProblem) as raised:
+        wait_for(query, locate("store"))
     assert raised.value.__cause__ is failure[outcome]
     assert not stopped, "a call to a query that has failed may wait for ever"
     sentence = str(raised.value)

@@ -14,7 +14,6 @@ from pyspark.sql.types import StructField, StructType
 from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl import slack, watermark
 from spark_impl.repeated import find_repeated, with_repeated
-from spark_impl.runtime.accounts import Ledger
 from spark_impl.runtime.landing import Landing
 from spark_impl.windows.answers import rejected, results, window_struct
 from spark_impl.windows.arrival_files import NO_VALUE
@@ -135,14 +134,6 @@ class LandedQuery(_Landed):
         """
         return self._progress("")
 
-    def ledger(self) -> Ledger:
-        """Return where each row of the stream is (docs/production.md, "The ledger")."""
-        return self.query.ledger()
-
-    def pending(self) -> DataFrame:
-        """Return each row that waits (:func:`spark_impl.windows.waiting.pending`)."""
-        return self.query.pending()
-
 
 class LandedQueries(_Landed):
     """Queries over the columns of one history, together with the landing that feeds them."""
@@ -183,14 +174,6 @@ class LandedQueries(_Landed):
         ``rejected`` counts the rows that did not land, too, for each aggregate.
         """
         return {name: self._progress(name) for name in self.queries}
-
-    def ledger(self) -> dict[str, Ledger]:
-        """Return where each row of the stream is for each aggregate, by its name."""
-        return {name: query.ledger() for name, query in self.queries.items()}
-
-    def pending(self) -> dict[str, DataFrame]:
-        """Return each row that waits for an aggregate, by its name."""
-        return {name: query.pending() for name, query in self.queries.items()}
 
 
 def _run_all(runs: Sequence[Callable[[], object]]) -> None:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from spark_impl.join import ChainJoin
     from spark_impl.over import over
     from spark_impl.retention import drop_before
+    from spark_impl.runtime.accounts import ledger
+    from spark_impl.runtime.failures import QueryProblem
     from spark_impl.runtime.landing import Landing
-    from spark_impl.runtime.queries import QueryProblem
     from spark_impl.runtime.session import session
     from spark_impl.runtime.storage import InputProblem
     from spark_impl.script import ScriptQuery
@@ -75,6 +76,7 @@ __all__ = [
     "join",
     "judge_job",
     "judge_workload",
+    "ledger",
     "max_",
     "median",
     "min_",
@@ -104,8 +106,9 @@ _NAMES = {
     "spark_impl.join": "ChainJoin",
     "spark_impl.over": "over",
     "spark_impl.retention": "drop_before",
+    "spark_impl.runtime.accounts": "ledger",
+    "spark_impl.runtime.failures": "QueryProblem",
     "spark_impl.runtime.landing": "Landing",
-    "spark_impl.runtime.queries": "QueryProblem",
     "spark_impl.runtime.session": "session",
     "spark_impl.runtime.storage": "InputProblem",
     "spark_impl.script": "ScriptQuery",

@@ -3,7 +3,6 @@
 from spark_impl.grouping.instances import Step, at_instances, merged_answers, partial_aggregates
 from spark_impl.grouping.query import (
     Grouping,
-    GroupingProblem,
     GroupingStream,
     Progress,
     pending,
@@ -12,19 +11,15 @@ from spark_impl.grouping.query import (
 )
 from spark_impl.grouping.reports import MicroBatch, Work
 from spark_impl.grouping.system import make_system, run_in_process, run_workloads
-from spark_impl.runtime.accounts import Ledger, ledger
 
 __all__ = [
     "Grouping",
-    "GroupingProblem",
     "GroupingStream",
-    "Ledger",
     "MicroBatch",
     "Progress",
     "Step",
     "Work",
     "at_instances",
-    "ledger",
     "make_system",
     "merged_answers",
     "partial_aggregates",

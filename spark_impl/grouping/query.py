@@ -43,7 +43,7 @@ from spark_impl.grouping.tasks import (
 )
 from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
 from spark_impl.runtime import accounts, packages
-from spark_impl.runtime.failures import sentence_of
+from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, note_history, require_history
 from spark_impl.runtime.queries import (
@@ -57,10 +57,6 @@ from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.runtime.waiting import unread
-
-
-class GroupingProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """A job failed; the message is one sentence with the reason."""
 
 
 class Grouping:
@@ -99,7 +95,7 @@ class Grouping:
         ``key`` is the column of keys. If the policy treats hot keys differently, the rows are read
         twice, first to find these. Every partition is a sender: the order of its rows decides where
         they go. Raise :class:`InputProblem` for a column of the wrong type, and
-        :class:`GroupingProblem` if the rows cannot be read.
+        :class:`QueryProblem` if the rows cannot be read.
         """
         columns = Columns(key)
         require_columns(rows, columns, is_stream=False)
@@ -112,7 +108,7 @@ class Grouping:
             try:
                 state = SenderState(summary=count_keys(rows, self.config, columns))
             except (PySparkException, Py4JError) as error:
-                raise GroupingProblem(sentence_of(error)) from error
+                raise QueryProblem(sentence_of(error)) from error
             table = rebalance(self.config, table, [state], table.times)
         return route_bounded(rows, self.config, columns, table)
 
@@ -356,8 +352,6 @@ def pending(spark: SparkSession, store: Address) -> DataFrame:
 class GroupingStream(Runnable):
     """A stream to be spread, not started yet."""
 
-    problem = GroupingProblem
-
     def __init__(
         self, spreader: Spreader, checkpoint: Location, rows: DataFrame, work: Work
     ) -> None:
@@ -370,22 +364,6 @@ class GroupingStream(Runnable):
     @property
     def _root(self) -> Location:
         return self._spreader.store.root
-
-    def rejected(self) -> DataFrame:
-        """Return every refused row (:func:`spark_impl.grouping.rejected`)."""
-        return rejected(self._rows.sparkSession, self._spreader.store.root)
-
-    def pending(self) -> DataFrame:
-        """Return every row that waits (:func:`spark_impl.grouping.pending`)."""
-        return pending(self._rows.sparkSession, self._spreader.store.root)
-
-    def progress(self) -> Progress:
-        """Return the progress of the stream (:func:`spark_impl.grouping.progress`)."""
-        return progress(self._spreader.store.root)
-
-    def ledger(self) -> accounts.Ledger:
-        """Return where each row is that was handed in (:func:`spark_impl.grouping.ledger`)."""
-        return accounts.ledger(self._spreader.store.root)
 
     def _batch(self, rows: DataFrame, number: int) -> None:
         self._spreader.advance(rows, self._work, number)

@@ -23,7 +23,7 @@ from spark_impl.grouping.instances import (
     partial_aggregates,
 )
 from spark_impl.grouping.keys import Table
-from spark_impl.grouping.query import GroupingProblem, Spreader
+from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.router import SenderState, begin_window, route
 from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
 from spark_impl.grouping.tasks import INSTANCE, Columns, Part, route_pack
@@ -79,7 +79,7 @@ class _PackedRouters:
     def run_available(self) -> None:
         """Spread everything that is in the history now."""
         files = paths(self._session, self._history, self._root / "requests")
-        wait_for(start_batches(files, self._checkpoint, self._spread), GroupingProblem, self._root)
+        wait_for(start_batches(files, self._checkpoint, self._spread), self._root)
 
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Spread everything; the end of a stream ends no window."""

@@ -8,23 +8,18 @@ from spark_impl.join.answers import (
     progress,
     rejected,
     results,
-    shed,
     snapshots,
 )
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.inputs import from_history
-from spark_impl.join.query import ChainJoin, ChainStream, one_time
-from spark_impl.join.stage import ChainProblem
+from spark_impl.join.query import ChainJoin, ChainStream
 from spark_impl.join.store import Commit
 from spark_impl.join.system import make_system, run_workloads
-from spark_impl.runtime.accounts import Ledger, ledger
 
 __all__ = [
     "ChainJoin",
-    "ChainProblem",
     "ChainStream",
     "Commit",
-    "Ledger",
     "LoadRules",
     "Progress",
     "QueryStatus",
@@ -32,16 +27,13 @@ __all__ = [
     "answers",
     "ask",
     "from_history",
-    "ledger",
     "make_system",
-    "one_time",
     "pending",
     "progress",
     "rejected",
     "results",
     "run_in_process",
     "run_workloads",
-    "shed",
     "snapshots",
     "status",
     "submit",

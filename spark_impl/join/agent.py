@@ -14,24 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.durations import write_duration
 from model.vocabulary.join import (
     END_US,
     NO_WATERMARK_US,
     REASON_LATE,
     REASON_SHED,
     STREAMS,
-    And,
-    Band,
     Predicate,
     R,
     S,
 )
 from model.vocabulary.join_conditions import write_condition
-from model.vocabulary.join_predicates import TIME, parts_of
-from model.vocabulary.settings import is_int
+from model.vocabulary.join_predicates import TIME
 from spark_impl.join import register
-from spark_impl.join.answers import lacked, require_history
+from spark_impl.join.answers import require_history
 from spark_impl.join.checkpoint import decode_state
 from spark_impl.join.columns import names_of
 from spark_impl.join.given import declare_for, read_select
@@ -54,7 +50,6 @@ def submit(
     condition: Predicate | str,
     *,
     select: Collection[str] = (),
-    window_us: int | None = None,
 ) -> int:
     """Add a query from the next epoch on; return the number of that epoch.
 
@@ -68,13 +63,11 @@ def submit(
         name: name of the query, new in this chain.
         condition: a predicate of ``model.vocabulary.join``, or its text.
         select: columns that :func:`answers` adds to the pairs, such as ``"r.key"``.
-        window_us: longest time between the event times of a pair, in microseconds; None is the
-            window of the chain, which it may not exceed.
     """
     chosen = tuple(select)
 
     def added(place: ChainStore, known: Register) -> Register:
-        predicate = _declare(known, name, condition, window_us)
+        predicate = _declare(known, name, condition)
         read_select(known.config, select, _IDS)
         if chosen and not known.history:
             msg = f"the chain in {place.root} keeps no history, which select reads"
@@ -173,12 +166,11 @@ def ask(
     first_epoch: int = 0,
     last_epoch: int | None = None,
     select: Collection[str] = (),
-    window_us: int | None = None,
 ) -> pa.Table:
     """Return all pairs among the tuples of past epochs: ``r_id, s_id``, and what is selected.
 
-    It runs in this process, while the chain goes on; :func:`one_time` runs on Spark. Raise
-    :class:`InputProblem` if an epoch is not committed or has no history.
+    It runs in this process, while the chain goes on. Raise :class:`InputProblem` if an epoch is not
+    committed or has no history.
 
     Args:
         store: folder of the chain.
@@ -186,8 +178,6 @@ def ask(
         first_epoch: first epoch whose tuples count.
         last_epoch: last such epoch; None is the last committed one.
         select: columns of the tuples, such as ``"r.key"``.
-        window_us: longest time between the event times of a pair; None is the window of the chain,
-            which it may not exceed.
     """
     place, done, known = _look(store)
     last = place.view.last if last_epoch is None else last_epoch
@@ -197,9 +187,10 @@ def ask(
     if first_epoch > last:
         msg = f"the first epoch {first_epoch} comes after the last one, {last}"
         raise InputProblem(msg)
-    absent = [(of, each) for of in STREAMS for each in lacked(place, of, first_epoch, last)]
-    known = known._replace(config=place.commit_of(last).config, absent=tuple(absent))
-    predicate = _declare(known, "ask", condition, window_us)
+    asked = [each for each in place.commits() if first_epoch <= each.epoch <= last]
+    absent = tuple(sorted({pair for each in asked for pair in each.absent}))
+    known = known._replace(config=place.commit_of(last).config, absent=absent)
+    predicate = _declare(known, "ask", condition)
     selected = read_select(known.config, select, _IDS)
     once = replace(known.config, queries=(("ask", predicate),), epochs=())
     tuples = _admitted(place, once, first_epoch, last)
@@ -236,24 +227,12 @@ def _change(store: Address, how: Callable[[ChainStore, Register], Register]) -> 
     return register.change(place, done, changed)
 
 
-def _declare(
-    known: Register, name: str, condition: Predicate | str, window_us: int | None
-) -> Predicate:
-    """Return the predicate of a query, within a window of its own."""
+def _declare(known: Register, name: str, condition: Predicate | str) -> Predicate:
+    """Return the predicate of a query."""
     if callable(condition):
         msg = f"query {name!r}: a store cannot hold a function; write a condition"
         raise InputProblem(msg)
-    predicate = declare_for(name, condition, known.config, known.absent)
-    if window_us is None:
-        return predicate
-    if not is_int(window_us) or window_us < 0:
-        msg = f"query {name!r}: its window is {window_us!r}; it must be an integer, at least 0"
-        raise InputProblem(msg)
-    if window_us > known.config.window_us:
-        most = write_duration(known.config.window_us)
-        msg = f"query {name!r}: its window is longer than that of the chain, {most}"
-        raise InputProblem(msg)
-    return And((*parts_of(predicate), Band("event_time", window_us)))
+    return declare_for(name, condition, known.config, known.absent)
 
 
 # --------------------------------------------------------------------------------------- the tables

@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary.join import END_US, NO_WATERMARK_US, REASON_SHED, STREAMS
+from model.vocabulary.join import END_US, NO_WATERMARK_US, STREAMS
 from model.vocabulary.join_predicates import TIME
 from spark_impl.join import register
 from spark_impl.join.checkpoint import decode_state
@@ -30,23 +29,21 @@ _WAITING = pa.schema([("stream", pa.string()), *ROW, ("reason", pa.string())])
 def results(
     spark: SparkSession,
     store: Address,
-    through_epoch: int | None = None,
     *,
     query: str | None = None,
     select: Collection[str] = (),
 ) -> DataFrame:
     """Return all pairs that a chain has found, with columns ``query, r_id, s_id, epoch``.
 
-    ``through_epoch`` is the last epoch that counts, by default the last committed one. An epoch
-    that is running, or that a crash interrupted, is not visible. ``query`` names the query whose
-    pairs are wanted. ``select`` adds columns of the tuples, which the chain must have kept as its
-    history: ``("r.pm25", "s.key")`` become ``r_pm25`` and ``s_key``. Raise :class:`InputProblem` if
-    ``store`` is not the store of a chain, the epoch is not committed, there is no such query or
-    column, there is no history, or some pairs are missing.
+    An epoch that is running, or that a crash interrupted, is not visible. ``query`` names the query
+    whose pairs are wanted. ``select`` adds columns of the tuples, which the chain must have kept as
+    its history: ``("r.pm25", "s.key")`` become ``r_pm25`` and ``s_key``. Raise
+    :class:`InputProblem` if ``store`` is not the store of a chain, or there is no such query or
+    column, or no history, or some pairs are missing.
     """
     place = load_store(store)
-    last = place.view.last if through_epoch is None else place.commit_of(through_epoch).epoch
-    pairs = read_epochs(spark, place, MATCHES, 0, last)
+    last = place.view.last
+    pairs = read_epochs(spark, place, MATCHES)
     if last < 0 and (query is not None or select):
         msg = f"{store} has no epoch yet, and so neither queries nor columns to select"
         raise InputProblem(msg)
@@ -63,16 +60,20 @@ def _with_selected(
 ) -> DataFrame:
     """Return pairs with columns of their tuples, which some epochs have admitted."""
     named: dict[str, dict[str, Column]] = {stream: {} for stream in STREAMS}
-    selected = read_select(place.commit_of(last).config, select, pairs.columns)
+    config = place.commit_of(last).config
+    selected = read_select(config, select, pairs.columns)
+    require_history(place, 0, last)
     for name, (stream, column, kind) in selected.items():
-        source = "event_time_us" if column == "event_time" else column
+        source = "ts" if column == "event_time" else column
         given = F.timestamp_micros(source) if kind == TIME else F.col(source)
         named[stream][name] = given.alias(name)
     wanted = [*pairs.columns, *selected]
     for stream, columns in named.items():
         if columns:
             own = f"{stream.lower()}_id"
-            tuples = admitted(spark, place, stream, 0, last)
+            opened, names = place.with_columns(config), names_of(config.columns(stream), stream)
+            tuples = read_epochs(spark, opened, f"admitted-{stream}", 0, last).drop("epoch")
+            tuples = tuples.withColumnsRenamed(names)
             tuples = tuples.select(F.col("source_id").alias(own), *columns.values())
             pairs = pairs.join(tuples, own)
     return pairs.select(*wanted)
@@ -93,11 +94,6 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     :class:`InputProblem` if ``store`` is not the store of a chain, or some are missing.
     """
     return read_epochs(spark, load_store(store), REJECTED)
-
-
-def shed(spark: SparkSession, store: Address) -> DataFrame:
-    """Return every arrival that a chain has shed under load, as :func:`rejected` does."""
-    return rejected(spark, store).where(F.col("reason") == REASON_SHED)
 
 
 def pending(spark: SparkSession, store: Address) -> DataFrame:
@@ -166,22 +162,6 @@ def progress(store: Address) -> Progress:
     )
 
 
-def admitted(
-    spark: SparkSession, store: ChainStore, stream: str, first: int, last: int
-) -> DataFrame:
-    """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
-
-    A tuple has nothing in a column that came later. Raise :class:`InputProblem` if one of the
-    epochs is not committed or has no history, or if some tuples are missing.
-    """
-    require_history(store, first, last)
-    columns = store.commit_of(last).config.columns(stream)
-    place = replace(store, more={stream: columns})
-    rows = read_epochs(spark, place, f"admitted-{stream}", first, last).drop("epoch")
-    names = {"ts": "event_time_us", **names_of(columns, stream)}
-    return rows.withColumnsRenamed(names)
-
-
 def require_history(store: ChainStore, first: int, last: int) -> None:
     """Raise :class:`InputProblem` if an epoch is not committed, or has kept no tuples."""
     done = {each.epoch: each for each in store.commits()}
@@ -191,12 +171,6 @@ def require_history(store: ChainStore, first: int, last: int) -> None:
                 f"the tuples of epoch {epoch} were not kept: only a chain with a history keeps them"
             )
             raise InputProblem(msg)
-
-
-def lacked(store: ChainStore, stream: str, first: int, last: int) -> list[str]:
-    """Return the built-in columns of a stream that the inputs of some epochs lacked."""
-    own = [each.absent for each in store.commits() if first <= each.epoch <= last]
-    return sorted({column for absent in own for of, column in absent if of == stream})
 
 
 def read_epochs(

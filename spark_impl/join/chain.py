@@ -10,19 +10,17 @@ Rules of this file:
 * An epoch has the queries that the register has when it begins (:mod:`spark_impl.join.register`).
 """
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import REASON_LATE, REASON_SHED, STREAMS, Decision, Predicate
+from model.vocabulary.join import REASON_LATE, REASON_SHED, STREAMS, Decision
 from model.vocabulary.join_load import LoadRules, Measured
 from spark_impl.join import register
 from spark_impl.join.control import (
@@ -32,8 +30,6 @@ from spark_impl.join.control import (
     config_of,
     decide,
     find_in_force,
-    mean_utilisation,
-    share_of,
 )
 from spark_impl.join.given import used_columns
 from spark_impl.join.matching import FreePredicate, ranks_of
@@ -46,8 +42,6 @@ from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.provenance import note_history
 from spark_impl.runtime.storage import Address, InputProblem, Location
 from spark_impl.runtime.tables import TableWriter
-
-log = logging.getLogger("straggler.join")
 
 
 class Chain:
@@ -93,7 +87,6 @@ class Chain:
         """The configuration, with all queries that the chain ever had, and the epochs of each."""
         self.absent: tuple[tuple[str, str], ...] = ()
         """Streams and built-in columns that the inputs lack."""
-        self._changing = Lock()
         self._is_noted = False
         """Whether the register has what this chain was opened with."""
         self._begun: Register
@@ -119,10 +112,6 @@ class Chain:
 
     def note(self) -> None:
         """Enter into the register what the chain was opened with, unless that is done."""
-        with self._changing:
-            self._note()
-
-    def _note(self) -> None:
         if not self._is_noted and not self.flushed:
             self._take(register.change(self.store, self._last, self._opened))
             if {*used_columns(self.config, self.epochs)} & {*self.absent}:
@@ -153,50 +142,19 @@ class Chain:
             raise self._moved_on() from error
         self._register = found
 
-    def _require_open(self, known: Register) -> None:
-        known._replace(flush=self.flushed or known.flush).require_open(self.store.root)
-
-    def submit(self, name: str, predicate: Predicate, function: FreePredicate | None = None) -> int:
-        """Add a query (:meth:`spark_impl.join.query.ChainStream.submit`)."""
-        is_new, is_function = False, function is not None
-
-        def added(known: Register) -> Register:
-            nonlocal is_new
-            is_new = is_new or name not in known.names  # a write that counted may be tried again
-            self._require_open(known)
-            return register.submitted(known, name, predicate, is_function=is_function)
-
-        with self._changing:
-            self._note()
-            self._change(added)
-            if is_new and function is not None:
-                self._free[name] = function
-            return self.config.span(name)[0]
-
-    def withdraw(self, name: str) -> int:
-        """End a query (:meth:`spark_impl.join.query.ChainStream.withdraw`)."""
-
-        def ended(known: Register) -> Register:
-            self._require_open(known)
-            return register.withdrawn(known, name)
-
-        with self._changing:
-            self._note()
-            self._change(ended)
-            return register.end_of(self._register, name)
-
     def advance(self, rows: DataFrame | None) -> list[Summary]:
         """Run the next epoch.
 
         ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush. Raise
-        :class:`ChainProblem` if it fails, and :class:`InputProblem` if another chain has run it, or
+        :class:`QueryProblem` if it fails, and :class:`InputProblem` if another chain has run it, or
         what workers wrote is not in the store; then nothing of it counts.
         """
         note_history(self.writer)
         view = self.writer.look()
         if view.last != self.epochs - 1:
             raise self._moved_on()
-        self._require_open(self._register)
+        known = self._register
+        known._replace(flush=self.flushed or known.flush).require_open(self.store.root)
         self.writer.require_columns(
             each for stream in STREAMS for each in self.store.fields(stream)
         )
@@ -211,26 +169,24 @@ class Chain:
             account = self._account(done, summaries)
             commit_epoch(self.store, self.writer, done, written, *account, self.limits)
         except BaseException:
-            with self._changing, suppress(InputProblem, OSError):
+            with suppress(InputProblem, OSError):
                 self._change(lambda known: register.taken_back(known, self.epochs))
             raise
         self._last = done
         self._since_ns = ended_ns
-        self._report(plan.config)
         with suppress(InputProblem, OSError):  # old files harm nobody
             register.tidy(self.store)
         return summaries
 
     def _begin(self, rows: DataFrame | None) -> Plan:
         """Begin the next epoch, with the queries that the register has now."""
-        with self._changing:
-            self._note()
-            flush = rows is None
-            self._change(lambda known: register.begun(known, self.epochs, flush=flush))
-            self._begun = self._register
-            if not self._free.keys() >= {*self._begun.functions}:
-                raise self._moved_on()  # with functions of another process
-            return self._plan(rows)
+        self.note()
+        flush = rows is None
+        self._change(lambda known: register.begun(known, self.epochs, flush=flush))
+        self._begun = self._register
+        if not self._free.keys() >= {*self._begun.functions}:
+            raise self._moved_on()  # with functions of another process
+        return self._plan(rows)
 
     def _moved_on(self) -> InputProblem:
         return InputProblem(
@@ -298,21 +254,3 @@ class Chain:
             elapsed_us=max(1, (ended_ns - (self._since_ns or ended_ns)) // 1000),
             busy_us=tuple(each.busy_us for each in summaries),
         )
-
-    def _report(self, taken: JoinConfig) -> None:
-        """Log the next decision, if it changes anything."""
-        following = self._decision
-        if following is None or self._last is None or self._last.load is None:
-            return
-        before = (taken.workers, taken.block_size, share_of(taken))
-        if before != following[1:]:
-            log.info(
-                "%s: from epoch %d on %d workers, blocks of %d, shedding %.1f%% (utilisation %.2f;"
-                " so far %d workers, blocks of %d, shedding %.1f%%)",
-                self.store.root,
-                *following[:3],
-                100 * following.share,
-                mean_utilisation(self._last.load.measured),
-                *before[:2],
-                100 * before[2],
-            )

@@ -58,7 +58,6 @@ def from_history(
     history: Address,
     column: str = "stream",
     streams: tuple[str, str] = (R, S),
-    files: int = 1,
     *,
     r_columns: Mapping[str, str] | None = None,
     s_columns: Mapping[str, str] | None = None,
@@ -66,10 +65,9 @@ def from_history(
     """Return both inputs of :meth:`ChainJoin.stream` from one history, which numbers all arrivals.
 
     The history's column named ``column`` says which stream a row belongs to; its values for R and S
-    are ``streams``. A micro-batch has at most ``files`` files of the history. A row of another
-    stream stops the query. ``r_columns`` and ``s_columns`` are those of :class:`ChainJoin`; one of
-    several values that were landed is found under its own name. With columns, inputs have no column
-    ``value`` if the history has none.
+    are ``streams``. A row of another stream stops the query. ``r_columns`` and ``s_columns`` are
+    those of :class:`ChainJoin`; one of several values that were landed is found under its own name.
+    With columns, inputs have no column ``value`` if the history has none.
     """
     more = {"r_columns": {**(r_columns or {})}, "s_columns": {**(s_columns or {})}}
     for setting, columns in more.items():
@@ -86,7 +84,7 @@ def from_history(
 
     no_requests = folder / ".requests"  # a chain takes no requests, so this folder stays empty
     # One source for both: two would not always see the same files.
-    addresses = paths(spark, folder, no_requests, files)
+    addresses = paths(spark, folder, no_requests)
     found = []
     for stream, columns in zip(streams, more.values(), strict=True):
         values = [VALUE] if has_value else []

@@ -12,15 +12,8 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join.answers import (
-    Progress,
-    admitted,
-    lacked,
-    pending,
-    progress,
     read_epochs,
-    rejected,
     results,
-    shed,
 )
 from spark_impl.join.chain import Chain
 from spark_impl.join.given import (
@@ -29,16 +22,13 @@ from spark_impl.join.given import (
     check_reach,
     declare,
     declare_columns,
-    declare_for,
     range_of,
     used_columns,
 )
 from spark_impl.join.inputs import absent, union_inputs
 from spark_impl.join.matching import Guarded
-from spark_impl.join.stage import ChainProblem
-from spark_impl.join.store import KINDS, MATCHES, ChainStore, load_store
+from spark_impl.join.store import KINDS, MATCHES, ChainStore
 from spark_impl.join.task import Options
-from spark_impl.runtime.accounts import Ledger, ledger
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import (
@@ -85,7 +75,7 @@ class ChainJoin:
             for no last one. A query that is not named pairs all tuples.
         load: rules by which the chain follows its load; None keeps workers and block size.
         recording: True to write down the steps of all workers.
-        history: True to keep the admitted tuples, which :func:`one_time` needs.
+        history: True to keep the admitted tuples, for :func:`ask` and for columns of answers.
         patience_s: seconds of silence after which a worker is taken for dead.
         r_columns: columns of the first input that queries may use, besides ``key``, ``value`` and
             the event time: kinds by name. A ``number`` is a float or an integer of at most 32 bits,
@@ -148,7 +138,7 @@ class ChainJoin:
 
         Tuples with a value that is not finite match nothing; a warning says how many there are.
         Raise :class:`InputProblem` for inputs or a store that cannot be used, and
-        :class:`ChainProblem` if the join fails.
+        :class:`QueryProblem` if the join fails.
 
         Args:
             r: the first input.
@@ -244,12 +234,9 @@ class ChainJoin:
 class ChainStream(Runnable):
     """A join of two streams, to be started.
 
-    :meth:`submit` and :meth:`withdraw` may be called from any thread, before it runs and while it
-    runs; :func:`spark_impl.join.submit` and :func:`spark_impl.join.withdraw` do the same in another
-    process. What they change is in the store when they return.
+    :func:`spark_impl.join.submit` and :func:`spark_impl.join.withdraw` add and end queries while it
+    runs, in any process.
     """
-
-    problem = ChainProblem
 
     def __init__(
         self,
@@ -271,7 +258,7 @@ class ChainStream(Runnable):
     def flush(self) -> None:
         """Join everything that is in the sources, then find all pairs that are still owed.
 
-        Nothing may follow. Raise :class:`ChainProblem` if it fails, also if something came after an
+        Nothing may follow. Raise :class:`QueryProblem` if it fails, also if something came after an
         earlier flush.
         """
         self.run_available()
@@ -279,48 +266,6 @@ class ChainStream(Runnable):
             self._chain.advance(None)
         # Again, because a crash may have come before it.
         self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
-
-    def rejected(self) -> DataFrame:
-        """Return every refused arrival (:func:`spark_impl.join.rejected`)."""
-        return rejected(self._rows.sparkSession, self._chain.store.root)
-
-    def shed(self) -> DataFrame:
-        """Return every arrival that was shed (:func:`spark_impl.join.shed`)."""
-        return shed(self._rows.sparkSession, self._chain.store.root)
-
-    def pending(self) -> DataFrame:
-        """Return every row that waits (:func:`spark_impl.join.pending`)."""
-        return pending(self._rows.sparkSession, self._chain.store.root)
-
-    def progress(self) -> Progress:
-        """Return the position of the chain (:func:`spark_impl.join.progress`)."""
-        return progress(self._chain.store.root)
-
-    def ledger(self) -> Ledger:
-        """Return where each row is that was handed in (:func:`spark_impl.join.ledger`)."""
-        return ledger(self._chain.store.root)
-
-    def submit(self, name: str, predicate: Condition) -> int:
-        """Add a query from the next epoch on; return the number of that epoch.
-
-        The query goes on if the chain is opened again without it, until it is withdrawn; only a
-        function has to be given again. If the query is running already, return its first epoch.
-        Raise :class:`InputProblem` if the name has ended, or stands for another predicate, or if
-        the predicate uses a column that the chain does not carry.
-        """
-        absent = self._chain.absent
-        function = Guarded(predicate, absent) if callable(predicate) else None
-        declared = declare_for(name, predicate, self._chain.config, absent)
-        return self._chain.submit(name, declared, function)
-
-    def withdraw(self, name: str) -> int:
-        """End a query before the next epoch; return the number of that epoch.
-
-        Pairs of earlier tuples that are still owed are found all the same. The query does not come
-        back if the chain is opened again with it. If it has ended already, return the epoch after
-        its last one. Raise :class:`InputProblem` for an unknown name, or if no query would be left.
-        """
-        return self._chain.withdraw(name)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         require_checkpoint(self._checkpoint, self._chain.writer, self._micro_batches - 1)
@@ -353,48 +298,3 @@ def _is_empty(store: ChainStore, epoch: int) -> bool:
     done = store.commit_of(epoch)
     came = done.admitted != store.admitted_before(epoch) or done.reasons
     return not (done.flush or came or any(done.matches.values()))
-
-
-def one_time(
-    spark: SparkSession,
-    store: Address,
-    predicate: Condition | Mapping[str, Condition],
-    first_epoch: int,
-    last_epoch: int,
-    *,
-    workers: int = 1,
-    into: Address | None = None,
-) -> DataFrame:
-    """Return all pairs among the tuples that some epochs admitted: rows ``query, r_id, s_id``.
-
-    The window is that of the chain, which must have kept its history, and may be running. Raise
-    :class:`InputProblem` if one of the epochs has not been committed or has no history, and
-    :class:`ChainProblem` if the join fails.
-
-    Args:
-        spark: session that runs the join.
-        store: folder of the chain, the ``checkpoint`` of :meth:`ChainJoin.stream`.
-        predicate: one of :class:`ChainJoin`.
-        first_epoch: first micro-batch whose tuples count.
-        last_epoch: last micro-batch whose tuples count.
-        workers: number of workers of the join.
-        into: the ``store`` of :meth:`ChainJoin.join`.
-    """
-    if first_epoch > last_epoch:
-        msg = f"the first epoch {first_epoch} comes after the last one, {last_epoch}"
-        raise InputProblem(msg)
-    place = load_store(store)
-    config = place.commit_of(last_epoch).config
-    epochs = first_epoch, last_epoch
-    r, s = (
-        admitted(spark, place, each, *epochs).drop(*lacked(place, each, *epochs))
-        for each in STREAMS
-    )
-    once = ChainJoin(
-        workers,
-        config.window_us,
-        predicate,
-        r_columns=dict(config.columns(R)),
-        s_columns=dict(config.columns(S)),
-    )
-    return once.join(r, s, into).drop("epoch")

@@ -289,8 +289,6 @@ def submitted(
     name: str,
     predicate: Predicate,
     select: tuple[str, ...] = (),
-    *,
-    is_function: bool = False,
 ) -> Register:
     """Return the register with a query that holds from the next epoch on, if it is not there.
 
@@ -301,12 +299,11 @@ def submitted(
     if name not in asked:
         return known._replace(
             config=queries.submit(known.config, name, predicate, known.next),
-            functions=tuple(sorted({*known.functions, *([name] if is_function else [])})),
             changed=tuple(sorted({*known.changed, name})),
             selects={**known.selects, **({name: select} if select else {})},
         )
     before = asked[name], known.selects.get(name, ()), name in known.functions
-    if before != (predicate, select, is_function):
+    if before != (predicate, select, False):
         msg = f"the query {name!r} has changed: a changed query needs another name"
         raise InputProblem(msg)
     last = known.config.span(name)[1]

@@ -7,7 +7,6 @@ Rules of this file:
   is a task for it even if there is nothing to do.
 """
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,16 +25,11 @@ from spark_impl.join.matching import Counts
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
 from spark_impl.join.store import Commit
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, read_summary, run_task
-from spark_impl.runtime.failures import last_error, sentence_of
+from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.session import EnvironmentProblem
-from spark_impl.runtime.storage import InputProblem
 
 _EXECUTORS_COME_S = 15.0
 """Longest wait for the executors of a cluster that has just started."""
-
-
-class ChainProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """An epoch failed; the message is one sentence with the reason."""
 
 
 def check_slots(spark: SparkSession, workers: int) -> None:
@@ -58,7 +52,7 @@ def run_epoch(spark: SparkSession, rows: DataFrame | None, plan: Plan) -> list[S
     """Run one epoch, of which nothing counts before it is committed; return the workers' reports.
 
     ``rows`` have the columns of :func:`spark_impl.join.inputs.union_inputs`; ``None`` is a flush.
-    Raise :class:`ChainProblem` if the epoch fails.
+    Raise :class:`QueryProblem` if the epoch fails.
     """
     host, bound_to = addresses_of(spark.sparkContext)
     workers = plan.config.workers
@@ -74,13 +68,12 @@ def run_epoch(spark: SparkSession, rows: DataFrame | None, plan: Plan) -> list[S
         try:
             told = [read_summary(row.summary) for row in shuffled.collect()]
         except (PySparkException, Py4JError) as error:
-            sentence = _describe_failure(error, str(spark.sparkContext.master), plan.epoch)
-            raise ChainProblem(sentence) from error
+            raise QueryProblem(sentence_of(error)) from error
     summaries = sorted(told, key=lambda each: each.worker)
     attempts = {each.attempt for each in summaries}
     if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
         msg = f"epoch {plan.epoch} is not the work of one attempt: {summaries}"
-        raise ChainProblem(msg)
+        raise QueryProblem(msg)
     return summaries
 
 
@@ -110,19 +103,6 @@ def make_commit(plan: Plan, summaries: Sequence[Summary]) -> Commit:
         complete_us=min(summaries[0].wm_us.r, summaries[-1].wm_us.s, owed_us),
         clocks=end_epoch(plan.config, plan.clocks, fold(max, "t_max_us"), fold(sum, "accepted")),
     )
-
-
-def _describe_failure(error: Exception, master: str, epoch: int) -> str:
-    """Return why an epoch failed, with advice unless it would fail again."""
-    sentence = sentence_of(error)
-    if last_error(error)[0] == InputProblem.__name__:
-        return sentence
-    advice = f"nothing of epoch {epoch} counts; the next run resumes there"
-    once = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
-    if once is not None:
-        more = f"local[{once[1] or 1},4]"
-        advice += f"; Spark tries once under {master}, and up to four times under {more}"
-    return f"{sentence} ({advice})"
 
 
 def _place_rows(

@@ -3,14 +3,13 @@
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # Py4J has no types
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime.packages import explain_mismatch
 from spark_impl.runtime.storage import Location
 
 _ERROR = re.compile(
@@ -32,6 +31,10 @@ _CAUSE = re.compile(r"^(?:Caused by: )?(?:\w+\.)+([A-Z]\w*)\b", re.MULTILINE)
 """The class of an error in a stack trace of Java."""
 
 
+class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
+    """A query or a job failed; the message is one sentence that says why."""
+
+
 def last_error(error: Exception) -> tuple[str, str]:
     """Return name and message of the last error in the text of an exception."""
     found = _ERROR.findall(str(error)) or [(type(error).__name__, _first_line(error))]
@@ -46,8 +49,6 @@ def sentence_of(error: Exception, store: Location | None = None) -> str:
     """
     if not isinstance(error, PySparkException | Py4JJavaError):
         return "the Java process of Spark has ended; run the same query again in a new session"
-    if mismatch := explain_mismatch(str(error)):
-        return mismatch
     name, said = last_error(error)
     if not (name.endswith("Exception") or said.startswith("[Errno")):
         return said
@@ -70,12 +71,10 @@ def _first_line(error: Exception) -> str:
     return str(error).split("\n", maxsplit=1)[0]
 
 
-def wait_for(
-    query: StreamingQuery, problem: Callable[[str], Exception], store: Location | None = None
-) -> None:
+def wait_for(query: StreamingQuery, store: Location | None = None) -> None:
     """Wait until a query has ended; stop it if the user interrupts the wait.
 
-    Raises ``problem`` with a sentence if the query fails.
+    Raise :class:`QueryProblem` if the query fails.
     """
     failures: list[Exception] = []
 
@@ -94,7 +93,7 @@ def wait_for(
         if not failures:
             query.stop()
     if failures:
-        raise problem(sentence_of(failures[0], store)) from failures[0]
+        raise QueryProblem(sentence_of(failures[0], store)) from failures[0]
 
 
 @contextmanager

@@ -54,7 +54,6 @@ from spark_impl.runtime.columns import (
 from spark_impl.runtime.histories import (
     SOURCE_TEXT,
     file_of,
-    files_of,
     history_schema,
     name_values,
     read_footer,
@@ -229,18 +228,6 @@ class Landing(Runnable):
         """
         files = [each.file for each in rejected_lists(self._history)]
         return read_files(self._spark, files, FAULTS)
-
-    def identities(self) -> DataFrame:
-        """Return each identity once: grouping columns, ``source_id`` and ``source_text``.
-
-        Raise :class:`InputProblem` if the identities were no text.
-        """
-        names = self._schema.names
-        if SOURCE_TEXT not in names:
-            raise InputProblem("the identities were landed as numbers, which have no text")
-        groups = names[names.index(SOURCE_TEXT) + 1 :]
-        fields = [self._schema.field(name) for name in (*groups, "source_id", SOURCE_TEXT)]
-        return read_files(self._spark, files_of(self._history), pa.schema(fields)).distinct()
 
     def not_landed(self) -> int:
         """Return the number of rows that have not landed so far."""

@@ -1,15 +1,12 @@
 """Limits of refused, late and shed rows, at which a query stops instead of committing.
 
-The rows for which a micro-batch was not committed are in ``_stopped/<batch>.parquet``, with the
-reason in its metadata, until the micro-batch is committed. That the next run plans the same
-micro-batch, and stops or goes on, is what it does after a crash.
+The rows for which a micro-batch was not committed are in ``_stopped/<batch>.parquet`` until it is
+committed. That the next run plans the same micro-batch, and stops or goes on, is what it does after
+a crash.
 """
 
-import json
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -17,20 +14,17 @@ import pyarrow as pa
 
 from model.vocabulary.settings import is_int
 from spark_impl.runtime import accounts
-from spark_impl.runtime.histories import read_footer, write_parquet
+from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 
-log = logging.getLogger("straggler.queries")
 Limit: TypeAlias = float | None
 """A share of each micro-batch, a whole number of all rows so far, or None for any number.
 
 A share lies below 1.0, so that 1 and 1.0 are never taken for each other.
 """
 _STOPPED = "_stopped"
-_REASON = b"straggler"
-"""Key of the metadata that says why a micro-batch was not committed."""
 
 
 class Limits:
@@ -105,8 +99,7 @@ class Limits:
                 return
             found = f"{rows} of its {read} rows are {place}, {total} in all"
         file = root / _STOPPED / f"{batch:08d}.parquet"
-        reason = json.dumps([place, limit, found]).encode()
-        write_parquet(listed().replace_schema_metadata({_REASON: reason}), file)
+        write_parquet(listed(), file)
         msg = (
             f"{root} has not committed micro-batch {batch}: {found}, and max_{place} is {limit};"
             f" {file} lists them"
@@ -114,19 +107,8 @@ class Limits:
         raise InputProblem(msg)
 
     def resume(self, root: Location) -> None:
-        """Log why the last run of a query stopped, if at a limit."""
+        """Look for the rows at which the last run of a query stopped, if at a limit."""
         self._lists = (root / _STOPPED).children(r"\d+\.parquet")
-        for file in self._lists:
-            with suppress(InputProblem):  # a list that was cut or rewritten says nothing
-                reason = (read_footer(file).metadata or {}).get(_REASON)
-                if reason is not None:
-                    place, limit, found = json.loads(reason)
-                    log.warning(
-                        "%s resumes with micro-batch %d, at which it stopped: %s, and max_%s was"
-                        " %s; max_%s is %s now",
-                        *(root, int(file.stem), found, place, limit, place),
-                        self._limits.get(place),
-                    )
 
     def settle(self, batch: int) -> None:
         """Remove lists of rows up to a micro-batch, which is committed next.

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl.runtime import packages
-from spark_impl.runtime.failures import wait_for, without_stack_traces
+from spark_impl.runtime.failures import QueryProblem, wait_for, without_stack_traces
 from spark_impl.runtime.histories import read_parquet
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, Location, locate
@@ -87,16 +87,9 @@ def _share_listeners(spark: SparkSession, own: SparkSession) -> None:
             own._jsparkSession.streams().addListener(listener)
 
 
-class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """A query stopped; the message is one sentence that says why."""
-
-
 class Runnable:
     """A stream with a store; every start resumes where the last one stopped."""
 
-    problem: ClassVar[type[RuntimeError]] = QueryProblem
-    restarts = 0
-    """Number of starts again by ``run_available``, each because a Python worker was too slow."""
     _limits: Limits
     """Limits at which the query stops."""
 
@@ -104,18 +97,17 @@ class Runnable:
         """Process everything that is in the source now.
 
         If a Python worker was too slow for Spark, the query is started again and resumes. Raise
-        :attr:`problem` with one sentence if it fails, or if a worker was too slow three times.
+        :class:`QueryProblem` if it fails, or if a worker was too slow three times.
         """
         self._limits.resume(self._root)
         with without_stack_traces():
             for attempt in range(STARTS):
                 try:
-                    wait_for(self._start(), self.problem, self._root)
+                    wait_for(self._start(), self._root)
                     break
-                except self.problem as problem:
+                except QueryProblem as problem:
                     if TOO_SLOW not in str(problem) or attempt == STARTS - 1:
                         raise
-                    self.restarts += 1
                     log.info("the query of %s starts again: %s", self._root, problem)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:

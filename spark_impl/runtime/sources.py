@@ -34,19 +34,17 @@ def paths(
     spark: SparkSession,
     history: Location,
     requests: Location,
-    files: int = 1,
     *,
     is_mixed: bool = False,
 ) -> DataFrame:
     """Return the addresses of a history's files and of requests, as a stream.
 
-    A micro-batch has at most ``files`` files. Requests come in a micro-batch of their own, unless
-    ``is_mixed``.
+    A micro-batch has at most one file. Requests come in one of their own, unless ``is_mixed``.
     """
     _register(spark)
     return (
         spark.readStream.format(HistorySource.name())
-        .options(history=str(history), requests=str(requests), files=files, mixed=is_mixed)
+        .options(history=str(history), requests=str(requests), mixed=is_mixed)
         .load()
     )
 
@@ -93,7 +91,6 @@ class HistorySource(DataSource):
         return HistoryReader(
             locate(given["history"]),
             locate(given["requests"]),
-            int(given["files"]),
             is_mixed=given["mixed"] == "true",
         )
 
@@ -101,12 +98,9 @@ class HistorySource(DataSource):
 class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     """Names the files that come after an offset; runs in a process of Spark's beside the driver."""
 
-    def __init__(
-        self, history: Location, requests: Location, files: int, *, is_mixed: bool
-    ) -> None:
+    def __init__(self, history: Location, requests: Location, *, is_mixed: bool) -> None:
         self._history = history
         self._requests = requests
-        self._files = files
         self._is_mixed = is_mixed
         self._follower = histories.Follower(history)
         self._end: int | None = None
@@ -145,17 +139,14 @@ class HistoryReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._names(start, after), after
 
     def _end_of_batch(self, first: int) -> int:
-        """Return the number behind the last file of a micro-batch that begins with ``first``."""
-        most = first + self._files
-        end = first
-        while end < most and histories.file_of(self._history, end).exists():
-            end += 1
-        if end == first:  # it was lost, or is not there yet
-            file = histories.file_of(self._history, first)
-            if first != self._follower.numbers().stop and not file.exists():
+        """Return the number behind the file of a micro-batch; ``first`` if it is yet to come."""
+        file = histories.file_of(self._history, first)
+        if not file.exists():
+            if first != self._follower.numbers().stop and not file.exists():  # it was lost
                 msg = f"{file} is to be read next and is missing"
                 raise InputProblem(msg)
-        return end if self._end is None else max(first, min(end, self._end))
+            return first
+        return first if self._end is not None and first >= self._end else first + 1
 
     def readBetweenOffsets(  # noqa: N802 (the name is Spark's)
         self, start: Offset, end: Offset

@@ -1,8 +1,6 @@
 """Room ``script`` on Spark: sensor scripts, shared and placed (docs/script.md)."""
 
 from model.vocabulary.script.plan import ScriptPlan, compile_plan
-from spark_impl.runtime.accounts import Ledger, ledger
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.script.query import (
     Progress,
     ScriptQuery,
@@ -15,13 +13,10 @@ from spark_impl.script.system import make_system, run_in_process, run_workloads
 from spark_impl.script.waiting import pending
 
 __all__ = [
-    "Ledger",
     "Progress",
-    "QueryProblem",
     "ScriptPlan",
     "ScriptQuery",
     "compile_plan",
-    "ledger",
     "make_system",
     "pending",
     "progress",

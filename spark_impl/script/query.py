@@ -41,7 +41,6 @@ from spark_impl.script.processor import (
     write_tables,
 )
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
-from spark_impl.script.waiting import pending
 from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
@@ -64,7 +63,6 @@ class ScriptQuery(Runnable):
             stopped.
         group_columns: further columns of the history; every combination of their values is a query
             of its own.
-        files: number of files in a micro-batch; it changes no result.
         sink: function that is called with the new results of every micro-batch and its number.
         checkpoint: folder for Spark's own files, for whose file system Spark needs a connector;
             None takes one in ``store``.
@@ -98,7 +96,6 @@ class ScriptQuery(Runnable):
         store: Address,
         group_columns: Collection[str] = (),
         *,
-        files: int = 1,
         sink: Sink | None = None,
         checkpoint: Address | None = None,
         max_refused: Limit = None,
@@ -107,7 +104,6 @@ class ScriptQuery(Runnable):
         self._limits = Limits(refused=max_refused, late=max_late)
         self._spark = spark
         self._source = locate(source)
-        self._files = files
         taken = {name for schema in TABLES.values() for name in schema.names}
         taken |= {*BLOCK.names, *REPORT.names, *OUTPUT.names, *accounts.COLUMNS.names}
         groups = check_source(self._source, taken, group_columns)
@@ -141,22 +137,6 @@ class ScriptQuery(Runnable):
             self.store.request(rows, self.store.schema_of(BLOCK), self._source)
             self.run_available()
 
-    def rejected(self) -> DataFrame:
-        """Return every refused arrival (:func:`spark_impl.script.rejected`)."""
-        return rejected(self._spark, self.store.root)
-
-    def pending(self) -> DataFrame:
-        """Return each row that waits (:func:`spark_impl.script.pending`)."""
-        return pending(self._spark, self.store.root, self._checkpoint)
-
-    def progress(self) -> "Progress":
-        """Return the position of the query (:func:`spark_impl.script.progress`)."""
-        return progress(self.store.root)
-
-    def ledger(self) -> accounts.Ledger:
-        """Return where each row is that was handed in (:func:`spark_impl.script.ledger`)."""
-        return accounts.ledger(self.store.root)
-
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.
         open_store(self.store, self.plan.config)
@@ -172,7 +152,7 @@ class ScriptQuery(Runnable):
         tasks = None if names else plan.workers
         session = session_of_query(self._spark, self._checkpoint, tasks)
         # Messages between workers come with the files of the next micro-batch.
-        files = paths(session, self._source, store.control, self._files, is_mixed=True)
+        files = paths(session, self._source, store.control, is_mixed=True)
         pack = partial(pack_files, store=store, plan=plan)
         return (
             files.mapInArrow(pack, from_arrow_schema(store.schema_of(INPUT)))

@@ -1,7 +1,5 @@
 """Room ``slack`` on Spark: adaptive K-slack windows that end exact (docs/slack.md)."""
 
-from spark_impl.runtime.accounts import Ledger, ledger
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.slack.query import (
     SlackQuery,
     corrections,
@@ -15,11 +13,8 @@ from spark_impl.slack.query import (
 )
 
 __all__ = [
-    "Ledger",
-    "QueryProblem",
     "SlackQuery",
     "corrections",
-    "ledger",
     "make_system",
     "pending",
     "progress",

@@ -1,7 +1,5 @@
 """Room ``watermark`` on Spark: windows whose watermark follows the disorder (docs/watermark.md)."""
 
-from spark_impl.runtime.accounts import Ledger, ledger
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.watermark.query import (
     WatermarkQuery,
     corrections,
@@ -16,12 +14,9 @@ from spark_impl.watermark.query import (
 )
 
 __all__ = [
-    "Ledger",
-    "QueryProblem",
     "WatermarkQuery",
     "corrections",
     "late",
-    "ledger",
     "make_system",
     "pending",
     "progress",

@@ -23,7 +23,7 @@ from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
-from spark_impl.windows import processor, waiting
+from spark_impl.windows import processor
 from spark_impl.windows.answers import all_answers, with_refused
 from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
@@ -132,14 +132,6 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         if tasks:
             self.store.request(tasks, self.store.schema_of({}), self.source)
             self.run_available()
-
-    def ledger(self) -> accounts.Ledger:
-        """Return where each row is that was handed in (docs/production.md, "The ledger")."""
-        return accounts.ledger(self.store.root)
-
-    def pending(self) -> DataFrame:
-        """Return each row that waits (:func:`spark_impl.windows.waiting.pending`)."""
-        return waiting.pending(self.room, self._spark, self.store.root)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         # Open the store again: it may have been replaced since the query was made.

@@ -17,7 +17,7 @@ from straggler.cli.commands import Command, Group, examples_of
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError, counted, refuse_unknown
 from straggler.inputs.text_files import write_output
-from straggler.options import PATH, STDIO, Arguments, Duration, Option
+from straggler.options import PATH, STDIO, Arguments, Option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   straggler join submit /data/chain fine --on 'r.pm25 apart 100 of s.pm25' --select r.pm25 s.pm25
-  straggler join submit /data/chain near --on 'key and value within 2' --window 10min
+  straggler join submit /data/chain near --on 'key and event_time within 10min'
   straggler join withdraw /data/chain near
   straggler join status /data/chain
   straggler join answers /data/chain fine --complete --output fine.parquet
@@ -59,19 +59,17 @@ def _load(name: str) -> Command:
     several: dict[str, Any] = {"multiple": True, "takes_several": True, "metavar": "COLUMN..."}
     condition = Option("--on", GRAMMAR, metavar="CONDITION")
     select = Option("--select", "columns of the tuples, such as r.key", **several)
-    shorter = "largest distance in time of a pair (that of the chain)"
-    window = Option("--window", shorter, "window_us", type=Duration())
     text = f"write to FILE, {' or '.join(SUFFIXES)} (CSV on stdout)"
     output = Option("--output", text, type=PATH, default=STDIO, metavar="FILE")
     complete = Option("--complete", "leave out pairs that are not final", is_flag=True)
     epochs = Option("--epochs", "first and last epoch (all that are over)", metavar="FIRST:LAST")
     json = Option("--json", "write the status as JSON (- for stdout)", type=PATH, metavar="FILE")
     known: dict[str, tuple[list[click.Parameter], Callable[[Arguments], int]]] = {
-        "submit": ([store, query, condition, select, window], _submit),
+        "submit": ([store, query, condition, select], _submit),
         "withdraw": ([store, query], _withdraw),
         "status": ([store, json], _status),
         "answers": ([store, query, select, complete, output], _answers),
-        "ask": ([store, condition, epochs, select, window, output], _ask),
+        "ask": ([store, condition, epochs, select, output], _ask),
     }
     refuse_unknown("action", name, ACTIONS)
     return Command(ACTIONS[name], examples_of(name, EXAMPLES), *known[name])
@@ -103,8 +101,7 @@ def _submit(args: Arguments) -> int:
     with _refused():
         from spark_impl.join import agent
 
-        chosen = {"select": args.select, "window_us": args.window_us}
-        first = agent.submit(args.store, args.name, args.on, **chosen)
+        first = agent.submit(args.store, args.name, args.on, select=args.select)
     _say(f"{args.name}: pairs tuples from epoch {first} on")
     return 0
 
@@ -195,7 +192,6 @@ def _ask(args: Arguments) -> int:
             first_epoch=first,
             last_epoch=last,
             select=args.select,
-            window_us=args.window_us,
         )
     return _write(found, args.output)
 

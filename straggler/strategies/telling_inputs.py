@@ -90,7 +90,7 @@ def _history() -> Iterator[tuple[Location, HistoryReader, Any]]:
     with TemporaryDirectory() as folder:
         history = locate(folder) / "history"
         (history / "_landing.json").write_bytes(b'{"landing": "own"}')
-        reader = HistoryReader(history, history / "_control", 1, is_mixed=False)
+        reader = HistoryReader(history, history / "_control", is_mixed=False)
         offset = reader.initialOffset()  # before there is a file
         for number in range(FIRST, LAST + 1):
             _write(number)(history)

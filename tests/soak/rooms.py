@@ -305,7 +305,7 @@ def open_script(spark: SparkSession, disk: Path) -> Opened:
         return {
             "rows": [list(row) for row in rows],
             "handed": handed.read_rows(),
-            "known_us": query.progress().known_until_us,
+            "known_us": script.progress(disk / "store").known_until_us,
         }
 
     return Opened([query.start], query.flush, observe)

@@ -17,10 +17,10 @@ from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import Equi
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
 from spark_impl import grouping, join, script, slack, watermark
-from spark_impl.grouping import Grouping, GroupingProblem
-from spark_impl.join import ChainJoin, ChainProblem, from_history
+from spark_impl.grouping import Grouping
+from spark_impl.join import ChainJoin, from_history
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append, history_schema, numbers
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.script import ScriptQuery
 from spark_impl.slack import SlackQuery
@@ -29,7 +29,7 @@ from spark_impl.watermark import WatermarkQuery
 Answers: TypeAlias = list[tuple[Any, ...]]
 Rows: TypeAlias = list[dict[str, Any]]
 Sink: TypeAlias = Callable[[DataFrame, int], None]
-PROBLEMS = (InputProblem, QueryProblem, ChainProblem, GroupingProblem)
+PROBLEMS = (InputProblem, QueryProblem)
 WINDOW_US, WAIT_US = 4_000, 20_000
 UNCORRECTED = {"gamma_us": 10**6, "max_age_us": 10**6}
 """Settings with which late readings wait for the flush."""

@@ -18,7 +18,6 @@ from model.vocabulary.grouping import Route
 from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl.grouping import (
     Grouping,
-    GroupingProblem,
     MicroBatch,
     at_instances,
     merged_answers,
@@ -29,6 +28,7 @@ from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import GroupingStore, decode_table
 from spark_impl.grouping.tasks import Columns, refused_rows
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.tables import TableWriter
@@ -99,7 +99,7 @@ def test_bad_input_is_named(spark: SparkSession, tmp_path: Path) -> None:
     ):
         with pytest.raises(InputProblem, match=sentence):
             grouping.assign(given, key)
-    with pytest.raises(GroupingProblem, match=r"^the column 'word' has 1 rows without a value$"):
+    with pytest.raises(QueryProblem, match=r"^the column 'word' has 1 rows without a value$"):
         Grouping(2).assign(rows, "word")
     with pytest.raises(InputProblem, match="the input is bounded; it must be a stream"):
         Grouping(2).stream(rows, "word", tmp_path / "store", lambda _rows, _batch: None)
@@ -283,6 +283,6 @@ def test_the_error_that_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_
         at_instances(rows, batch, lambda given, _: (given, None), other).collect()
 
     sentence = r"^the work at instance \d returns \['seq', 'key', 'instance'\], not"
-    with pytest.raises(GroupingProblem, match=sentence):
+    with pytest.raises(QueryProblem, match=sentence):
         Grouping(2).stream(stream, "key", tmp_path / "store", misnamed, None).run_available()
     assert GroupingStore(locate(tmp_path / "store")).at().view.last == -1

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_impl import slack
 from spark_impl.runtime import histories, provenance
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append, file_of, numbers
 from spark_impl.runtime.history_chain import (
     note_landed,
@@ -21,7 +22,6 @@ from spark_impl.runtime.history_chain import (
     require_landed,
 )
 from spark_impl.runtime.provenance import note_history, open_history
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.sources import HistoryReader
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import require_view
@@ -157,7 +157,7 @@ def test_files_without_notes_are_followed(tmp_path: Path) -> None:
 def test_a_reader_knows_the_last_file_that_it_has_read(tmp_path: Path) -> None:
     """Files behind another file than it has read are refused, though they follow that one."""
     made = history(tmp_path / "h", 2)
-    reader = HistoryReader(made, made / "requests", 1, is_mixed=False)
+    reader = HistoryReader(made, made / "requests", is_mixed=False)
     offset = reader.initialOffset()
     for _ in range(2):
         _files, offset = reader.read(offset)

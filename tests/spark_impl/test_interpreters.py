@@ -1,4 +1,4 @@
-"""Workers run the driver's Python with our packages, or one sentence names both interpreters."""
+"""Workers run the driver's Python with our packages."""
 
 import io
 import os
@@ -11,11 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark import SparkContext
-from pyspark.errors import PySparkException
 
 from spark_impl.runtime import packages
-from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.packages import archive, choose_interpreter
 from tests.harness.standalone import REQUIRED, isolate_python, standalone_cluster
 
@@ -66,36 +63,6 @@ def test_the_users_choice_comes_before_the_drivers_interpreter(
     theirs = context_of(master, "/usr/bin/pypy3")
     choose_interpreter(theirs)
     assert theirs.pythonExec == "/usr/bin/pypy3"
-
-
-OTHER = "Python in worker has different version: 3.1 than that in driver: 3.11, PySpark cannot"
-
-
-@pytest.mark.parametrize(
-    ("text", "interpreter", "said"),
-    [
-        (OTHER, "python3", "python3: Python in worker has different version: 3.1; set"),
-        ("ModuleNotFoundError: No module named 'numpy'", "python3", "python3: No module named 'nu"),
-        (
-            'java.io.IOException: Cannot run program "/x/py": error=2, No such file or directory',
-            "/x/py",
-            "/x/py: No such file or directory",
-        ),
-        ("ModuleNotFoundError: No module named 'spark_impl.slack'", "python3", None),
-        ("ModuleNotFoundError: No module named 'no_such_module'", "python3", None),
-        ('IOException: Cannot run program "hadoop": error=2, No such', "python3", None),
-        ("ValueError: the value is 7", "python3", None),
-    ],
-)
-def test_errors_about_interpreters_of_other_machines_name_both(
-    monkeypatch: pytest.MonkeyPatch, text: str, interpreter: str, said: str | None
-) -> None:
-    context = context_of("spark://host:7077", interpreter)
-    monkeypatch.setattr(SparkContext, "_active_spark_context", context)
-    sentence = sentence_of(PySparkException(text))
-    names_both = f"the driver runs {sys.executable} (Python " in sentence
-    assert names_both == (said is not None)
-    assert (said or "") in sentence
 
 
 # --------------------------------------------------------------------------------------- packages

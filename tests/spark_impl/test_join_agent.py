@@ -23,7 +23,6 @@ from spark_impl.join import (
     ChainStream,
     answers,
     ask,
-    one_time,
     results,
     status,
     submit,
@@ -98,18 +97,15 @@ def opened(spark: SparkSession, folder: Path, workers: int) -> ChainStream:
     return stream_of(spark, folder, workers, OWN)
 
 
-def request(draw: random.Random, asked: Asked, store: Path, stream: ChainStream) -> None:
-    """Submit or withdraw a query, in the process of the chain or in another one."""
+def request(draw: random.Random, asked: Asked, store: Path) -> None:
+    """Submit or withdraw a query."""
     name, (text, predicate) = draw.choice("abcd"), draw.choice([*CONDITIONS.items()])
-    is_here = draw.random() < 0.3
     if draw.random() < 0.7:
         expected = asked.submit(name, predicate)
-        call: Callable[[], int] = lambda: (  # noqa: E731
-            stream.submit(name, predicate) if is_here else submit(store, name, text)
-        )
+        call = partial(submit, store, name, text)
     else:
         expected = asked.withdraw(name)
-        call = lambda: stream.withdraw(name) if is_here else withdraw(store, name)  # noqa: E731
+        call = partial(withdraw, store, name)
     if isinstance(expected, str):
         with pytest.raises(InputProblem, match=expected):
             call()
@@ -135,9 +131,9 @@ def test_queries_of_other_processes_come_and_go(
             stream = opened(spark, tmp_path, draw.choice([1, 2]))
         if epoch:
             for _ in range(draw.choice([0, 1, 3])):
-                request(draw, asked, store, stream)
+                request(draw, asked, store)
         arrive(tmp_path, events)
-        run(stream, partial(request, draw, asked, store, stream), asked, draw)
+        run(stream, partial(request, draw, asked, store), asked, draw)
     found = status(store)
     assert (found.epoch, found.next, found.flushed) == (EPOCHS - 1, EPOCHS, False)
     stream.flush()
@@ -209,11 +205,12 @@ def test_answers_have_columns_and_are_final_below_their_time(
     arrive(tmp_path, first)
     stream.run_available()
     select = ("r.value", "s.key", "s.event_time")
-    assert submit(store, "near", "value within 0.5", select=select, window_us=4) == 1
+    within = "value within 0.5 and event_time within 4us"
+    assert submit(store, "near", within, select=select) == 1
     arrive(tmp_path, second)
     stream.run_available()
     (near,) = (each for each in status(store).queries if each.name == "near")
-    assert near.condition == "value within 0.5 and event_time within 4us"
+    assert near.condition == within
     assert near.pending > 0
     before = answers(store, "near", complete=True)
     arrive(tmp_path, third)
@@ -312,9 +309,6 @@ def test_tuples_of_inputs_without_a_column_are_not_asked_about_it(
     once = {**case.config, "queries": [["ask", ["equi", "key"]]], "epochs": [["ask", 1, 1]]}
     expected = {pair[1:] for pair in nested_loop(case.with_(config=once))}
     assert ids(ask(store, "key", first_epoch=1)) == expected
-    assert {(r, s) for _, r, s in counted(one_time(spark, store, Equi("key"), 1, 1))} == expected
-    for epochs in ((0, 0), (0, 1)):
+    for last in (0, 1):
         with pytest.raises(InputProblem, match="the input R has no column 'key'"):
-            ask(store, "key", first_epoch=epochs[0], last_epoch=epochs[1])
-        with pytest.raises(InputProblem, match="the input R has no column 'key'"):
-            one_time(spark, store, Equi("key"), *epochs)
+            ask(store, "key", last_epoch=last)

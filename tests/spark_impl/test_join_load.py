@@ -1,6 +1,5 @@
 """Chains on Spark that follow their load, through kills; and queries that come while they run."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,39 +7,34 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import (
+    REASON_SHED,
     And,
     Decision,
-    Equi,
     Match,
 )
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join import (
     ChainJoin,
-    ChainProblem,
-    ledger,
     pending,
-    results,
-    shed,
+    rejected,
     snapshots,
+    withdraw,
 )
 from spark_impl.join.chain import Chain
 from spark_impl.join.control import share_of
 from spark_impl.join.system import read_trace, rows_of
 from spark_impl.join.task import Options
+from spark_impl.runtime.accounts import ledger
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.session import EnvironmentProblem
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import (
-    LATENESS_US,
-    WINDOW_US,
-    arrive,
     case_with,
-    counted,
-    nested_loop,
-    stream_of,
 )
 
 
@@ -87,7 +81,8 @@ def test_a_limit_of_shed_rows_stops_a_chain(spark: SparkSession, tmp_path: Path)
         chain.advance(rows)
     chain.limits = Limits(shed=0.9, late=0.9)
     chain.advance(rows)
-    found, listed = ledger(tmp_path), shed(spark, tmp_path).toArrow()
+    listed = rejected(spark, tmp_path).where(F.col("reason") == REASON_SHED).toArrow()
+    found = ledger(tmp_path)
     assert found.shed == listed.num_rows > 0
     stopped = pq.ParquetFile(tmp_path / "_stopped" / "00000000.parquet").read()
     assert {*stopped.column("seq").to_pylist()} == {*listed.column("seq").to_pylist()}
@@ -110,72 +105,17 @@ def test_a_query_that_fails_can_be_withdrawn(spark: SparkSession, tmp_path: Path
     def fails(r: Any, s: Any) -> Any:
         raise ArithmeticError("no answer")
 
-    chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
-    (only,) = (name for name, _ in chain.config.queries)
+    config, store = JoinConfig.from_json(case.config), tmp_path / "store"
+    (only,) = (name for name, _ in config.queries)
+    Chain(spark, config, store).note()
     with pytest.raises(InputProblem, match=f"{only!r} has not begun, and a chain needs a query"):
-        chain.withdraw(only)
-    assert chain.submit("bad", And(), fails) == 0
+        withdraw(store, only)
+    both = replace(config, queries=(*config.queries, ("bad", And())))
+    chain = Chain(spark, both, store, {"bad": fails})
     first, second = (rows_of(spark, events) for events in case.batches())
-    with pytest.raises(ChainProblem, match="no answer"):
+    with pytest.raises(QueryProblem, match="no answer"):
         chain.advance(first)
-    assert chain.withdraw("bad") == 0
+    assert withdraw(store, "bad") == 0
     chain.advance(first)
     chain.advance(second)
-    assert {match.query for match in read_trace(tmp_path / "store").of(Match)} == {only}
-
-
-def test_queries_come_and_go_while_a_chain_runs(spark: SparkSession, tmp_path: Path) -> None:
-    """The chain is opened again with what it knew at first, and with other rules."""
-    case = case_with(workers=1, batches=5)
-    batches = list(case.batches())
-
-    def reopened() -> Any:
-        return stream_of(spark, tmp_path, 2, {"old": And()})
-
-    def run(stream: Any) -> None:
-        arrive(tmp_path, batches.pop(0))
-        stream.run_available()
-
-    arrive(tmp_path, batches.pop(0))
-    stream = reopened()
-    assert stream.submit("first", Equi("key")) == 0
-    stream.run_available()
-    chain = stream._chain
-    with ThreadPoolExecutor(1) as other:
-        measure = chain._measure
-
-        def submit_meanwhile(*given: Any) -> Any:
-            assert other.submit(stream.submit, "new", And()).result(timeout=60) == 2
-            assert stream.submit("short", And()) == 2
-            assert stream.withdraw("short") == 2
-            return measure(*given)
-
-        chain._load, chain._measure = LoadRules(least=2, most=2), submit_meanwhile
-        run(stream)
-    stream = reopened()  # the store knows "new", because epoch 1 was committed after the call
-    run(stream)
-    assert stream.submit("new", And()) == 2
-    assert stream.withdraw("old") == 3
-    assert stream.withdraw("old") == 3
-    run(stream)
-    stream = reopened()
-    run(stream)
-    with pytest.raises(InputProblem, match=r"^the query 'old' ended with epoch 2: a new query"):
-        stream.submit("old", And())
-    with pytest.raises(InputProblem, match=r"^the query 'new' has changed"):
-        stream.submit("new", Equi("key"))
-    with pytest.raises(
-        InputProblem, match=r"^there is no query 'short'; there are old, first, new"
-    ):
-        stream.withdraw("short")
-    with pytest.raises(ValueError, match=r"^7 is neither a predicate nor a function$"):
-        stream.submit("seven", 7)
-    stream.flush()
-    with pytest.raises(InputProblem, match="was flushed, and nothing may follow that"):
-        stream.submit("late", And())
-    spans = (("old", 0, 2), ("new", 2, None))
-    queries = (("old", And()), ("first", Equi("key")), ("new", And()))
-    config = JoinConfig(WINDOW_US, queries, lateness_us=LATENESS_US, epochs=spans)
-    expected = nested_loop(case.with_(config=config.to_json()))
-    assert counted(results(spark, tmp_path / "store")) == expected
-    assert {name for name, _, _ in expected} == {"old", "first", "new"}
+    assert {match.query for match in read_trace(store).of(Match)} == {only}

@@ -12,7 +12,6 @@ from model.vocabulary.join import (
     NO_WATERMARK_US,
     REASON_LATE,
     REASON_NOT_FINITE,
-    STREAMS,
     And,
     Equi,
     R,
@@ -20,10 +19,8 @@ from model.vocabulary.join import (
 )
 from spark_impl.join import (
     ChainJoin,
-    ChainProblem,
     ChainStream,
     from_history,
-    one_time,
     progress,
     rejected,
     results,
@@ -34,6 +31,7 @@ from spark_impl.join.chain import Chain
 from spark_impl.join.store import load_store
 from spark_impl.join.system import rows_of
 from spark_impl.runtime import tables
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem
 from tests.harness.drivers import both_streams
@@ -73,7 +71,7 @@ def test_an_error_that_would_recur_comes_without_advice(spark: SparkSession) -> 
     case = case_with(workers=1)
     r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
     nothing = r.withColumn("key", F.lit(None).cast("string"))
-    with pytest.raises(ChainProblem, match=r"^the column 'key' has \d+ rows without a value$"):
+    with pytest.raises(QueryProblem, match=r"^the column 'key' has \d+ rows without a value$"):
         ChainJoin(1, 10, And()).join(nothing, s)
 
 
@@ -143,7 +141,7 @@ def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
     )
     case = case_with(workers=3)
     chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
-    with pytest.raises(ChainProblem, match=r"^Spark started 2 of 3 workers again \("):
+    with pytest.raises(QueryProblem, match=r"^Spark started 2 of 3 workers again$"):
         chain.advance(rows_of(spark, case.arrivals))
 
 
@@ -200,7 +198,6 @@ def test_a_chain_goes_on_with_other_workers_and_other_queries(
     view = load_store(store).view
     assert view.version > view.last + 1, "nothing was merged"
     look_at_snapshots(spark, store, case)
-    ask_once(spark, store, case)
 
 
 def look_at_snapshots(spark: SparkSession, store: Path, case: Workload) -> None:
@@ -213,23 +210,7 @@ def look_at_snapshots(spark: SparkSession, store: Path, case: Workload) -> None:
     assert found[-1].admitted == (len(expected.tuples[R]), len(expected.tuples[S]))
     assert sum(sum(each.reasons.values()) for each in found) == len(expected.rejected) > 0
     assert found[-1].held == (0, 0) != found[-2].held
-    through = 0
-    for each in found:
-        through += sum(each.matches.values())
-        assert results(spark, store, through_epoch=each.epoch).count() == through
-    with pytest.raises(InputProblem, match=r"^epoch 9 of the chain in .* has not been committed$"):
-        results(spark, store, through_epoch=9)
-
-
-def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
-    """Ask about epochs that are over."""
-    once = {"queries": [["join", ["and"]]], "epochs": [["join", 1, 2]]}
-    expected = nested_loop(case.with_(config={**case.config, **once}))
-    assert counted(one_time(spark, store, And(), 1, 2, workers=2)) == expected
-    with pytest.raises(InputProblem, match=r"epoch 7 of the chain in .* has not been committed"):
-        one_time(spark, store, And(), 1, 7)
-    with pytest.raises(InputProblem, match="the first epoch 2 comes after the last one, 1"):
-        one_time(spark, store, And(), 2, 1)
+    assert sum(sum(each.matches.values()) for each in found) == results(spark, store).count()
 
 
 def test_the_checkpoint_of_spark_may_be_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
@@ -260,17 +241,9 @@ def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path)
     arrive(tmp_path, tuple(event for events in later for event in events))
     again = stream_of(spark, tmp_path, 1, {"old": And()})
     for run in (stream.run_available, again.flush):
-        with pytest.raises(ChainProblem, match=r"was flushed, and nothing may follow that$"):
+        with pytest.raises(QueryProblem, match=r"was flushed, and nothing may follow that$"):
             run()
     assert counted(results(spark, tmp_path / "store")) == found
     assert found
     with pytest.raises(InputProblem, match="was flushed, and nothing may follow that"):
         stream._chain.advance(None)
-
-
-def test_a_one_time_join_needs_a_history(spark: SparkSession, tmp_path: Path) -> None:
-    case = case_with(workers=1)
-    r, s = (inputs(spark, case, stream) for stream in STREAMS)
-    ChainJoin(1, WINDOW_US, And()).join(r, s, tmp_path / "store")
-    with pytest.raises(InputProblem, match="the tuples of epoch 0 were not kept"):
-        one_time(spark, tmp_path / "store", And(), 0, 0)

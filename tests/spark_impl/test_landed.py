@@ -82,10 +82,6 @@ def test_text_identities_are_taken_and_kept(land: Land, tmp_path: Path) -> None:
     assert counts_of(landing) == (3, 0)
     found = rows(tmp_path / "one", "source_id", "source_text")
     assert found == [(stable_hash(texts[0]), texts[0]), (7, "7"), (stable_hash("007"), "007")]
-    assert {tuple(row) for row in landing.identities().collect()} == {*found}
-    numbers = land(pa.table({"t": [MAY_1_2024], "v": [1.0], "i": [7]}), "numbers", source_id="i")
-    with pytest.raises(InputProblem, match="landed as numbers, which have no text"):
-        numbers.identities()
 
 
 def test_a_clock_that_runs_ahead_closes_no_window(land: Land, tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.settings import PlainData
 from spark_impl.runtime import landing
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import COLUMNS, append, files_of
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.numbering import LANDED, write_in_order
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from tests.harness.drivers import FILES, ROWS, counts_of
 from tests.harness.drivers import prepare_files as prepare

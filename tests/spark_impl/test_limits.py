@@ -13,10 +13,10 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import REASON_LATE, REASON_SHED, Equi
 from spark_impl.join.store import KINDS, REJECTED, open_store
 from spark_impl.runtime.accounts import Reading
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limits
-from spark_impl.runtime.queries import QueryProblem
-from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.storage import InputProblem
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 
@@ -40,23 +40,6 @@ class Store:
         draft.write(REJECTED, pa.Table.from_pylist(rows, KINDS[REJECTED]))
         limits.write_account(draft, Reading(read, None), places)
         draft.commit()
-
-
-@pytest.mark.parametrize(("limit", "found"), [(0.1, ""), (5, ", 30 in all")])
-def test_resuming_says_why_a_query_stopped_until_it_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: float, found: str
-) -> None:
-    with pytest.raises(InputProblem):
-        Store(tmp_path).commit(100, {"late": 30}, Limits(late=limit))
-    (tmp_path / "_stopped" / "00000007.parquet").write_bytes(b"PAR1")  # cut
-    for _ in range(2):  # the first one of them is refused before it starts
-        (limits := Limits(late=50)).resume(locate(tmp_path))
-    Store(tmp_path).commit(100, {"late": 30}, limits)
-    Limits().resume(locate(tmp_path))
-    assert caplog.messages == 2 * [
-        f"{tmp_path} resumes with micro-batch 0, at which it stopped: 30 of its 100 rows are"
-        f" late{found}, and max_late was {limit}; max_late is 50 now"
-    ]
 
 
 def test_a_number_is_asked_of_all_rows_so_far(tmp_path: Path) -> None:
@@ -84,7 +67,7 @@ def test_rows_that_two_streams_share_are_rows_of_each(tmp_path: Path) -> None:
 
 
 def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     """A row without a value lands, so it is not refused."""
     (tmp_path / "in").mkdir()
@@ -106,7 +89,6 @@ def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
     assert not any((history / "_scratch").iterdir())
     assert landing(None).ledger().read == 4
     landing(3).run_available()
-    assert caplog.messages[-1].endswith("3 in all, and max_refused was 2; max_refused is 3 now")
     assert not any((history / "_stopped").iterdir())
     late = tmp_path / "in" / "c.csv"
     late.write_text("never,1\n", encoding="utf-8")

@@ -16,8 +16,8 @@ from spark_impl.aggregates import Aggregation, avg, count, median, min_, sum_
 from spark_impl.over import Aggregates, Stream, Windows
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Ledger
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.landing import Landing
-from spark_impl.runtime.queries import QueryProblem
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.watermark import WatermarkQuery
 
@@ -270,13 +270,13 @@ def test_the_ledger_knows_rows_that_are_late_between_windows_or_dropped(
     query = WatermarkQuery(spark, config, history, tmp_path / "store")
     query.run_available()
     found = Ledger(6, 6, {}, late=1, unasked=1, answered=2, pending=2)
-    assert query.ledger() == found
+    assert straggler.ledger(query.store.root) == found
     drop_before(history, 1, readers=[tmp_path / "store"])
-    assert query.ledger() == found
+    assert straggler.ledger(query.store.root) == found
     later = WatermarkQuery(spark, config, history, tmp_path / "later")
-    assert later.ledger() == Ledger(0, None, {}), "it knows of no history yet"
+    assert straggler.ledger(later.store.root) == Ledger(0, None, {}), "it knows of no history yet"
     later.run_available()
-    assert later.ledger() == found._replace(answered=0, dropped=2)
+    assert straggler.ledger(later.store.root) == found._replace(answered=0, dropped=2)
 
 
 def test_files_that_spark_never_reads_are_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import SlackConfig, WatermarkConfig, task_of
 from spark_impl import slack, watermark
+from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem, Location
-from spark_impl.slack import QueryProblem, SlackQuery, corrections, results
+from spark_impl.slack import SlackQuery, corrections, results
 from spark_impl.watermark import WatermarkQuery, late, progress
 from spark_impl.windows import answers as answers_module
 from spark_impl.windows import history as windows_history

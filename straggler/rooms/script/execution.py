@@ -83,8 +83,8 @@ def _with_times(results: pa.Table) -> pa.Table:
 @contextmanager
 def _one_sentence() -> Iterator[None]:
     """Turn errors of Spark and of the query into one sentence."""
+    from spark_impl.runtime.failures import QueryProblem
     from spark_impl.runtime.storage import InputProblem
-    from spark_impl.script import QueryProblem
 
     try:
         yield
