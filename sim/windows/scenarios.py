@@ -53,17 +53,20 @@ def phases(
     tuples: int = 12_000,
     rate_hz: int = 20,
     keys: int = 4,
+    text: tuple[str, ...] = (),
 ) -> Plan:
     """Return a stream that is calm and in order, except for a storm in a third of every minute.
 
     In a storm half of the tuples take up to ``disorder_us`` longer, uniformly: that is how far a
-    tuple may be displaced. The first minute begins with its calm.
+    tuple may be displaced. The first minute begins with its calm. If there is a ``text``, its words
+    are the keys, in their order.
     """
     third_us = MINUTE_US // 3
     delay = Uniform(0, disorder_us)
     storm = Burst(2 * third_us, third_us, 0.5, delay, every_us=MINUTE_US)
-    names = tuple(f"key-{key}" for key in range(keys))
-    source = Source(events=tuples, interval=Constant(SECOND_US / rate_hz), keys=names)
+    names = text or tuple(f"key-{key}" for key in range(keys))
+    interval = Constant(SECOND_US / rate_hz)
+    source = Source(events=tuples, interval=interval, keys=names, in_turn=bool(text))
     name = f"phases, simulated, disorder {disorder_us / SECOND_US:g} s"
     return Plan((source,), disturbances=(storm,), name=name)
 
@@ -85,11 +88,10 @@ def words(seed: int, disorder_us: int = 8 * SECOND_US) -> Plan:
 
     It is the stream of a count of words: after the last word comes the first one again.
     """
-    plan = phases(seed, disorder_us, WORDS, RATE_HZ)
-    keys = tuple([word for word, _ in islice(read_words(), WORDS)])
-    source = replace(plan.sources[0], keys=keys, in_turn=True)
+    text = tuple([word for word, _ in islice(read_words(), WORDS)])
+    plan = phases(seed, disorder_us, WORDS, RATE_HZ, text=text)
     name = f"words of Python {platform.python_version()}, disorder {disorder_us / SECOND_US:g} s"
-    return replace(plan, sources=(source,), name=f"{name}, simulated times")
+    return replace(plan, name=f"{name}, simulated times")
 
 
 DISORDERS_S = (3, 5, 8, 10, 12)
