@@ -36,7 +36,7 @@ class ChainRun(TimedRun):
     """A timed run of a chain."""
 
     moments: tuple[Moment, ...]
-    """Samples of the load, for the claims of ``model.join.load_claims``."""
+    """Samples of the load, for the claim of ``model.join.load_claims``."""
     rule: Rule
     """Rule by which the load was controlled."""
     lag_us: float

@@ -10,7 +10,6 @@ from typing import Annotated
 from model.join.load_claims import Rule
 from model.vocabulary.join_load import (
     MOST,
-    SHEDDING,
     Base,
     Blocks,
     Capacity,
@@ -95,10 +94,8 @@ class Control(Settings):
 
     @property
     def rule(self) -> Rule:
-        """Rule of control, for the claims about load."""
-        power = SHEDDING[self.shed]
-        range_of_workers = self.least, self.most
-        return Rule(self.limits, self.capacity, self.base, power, self.margin, range_of_workers)
+        """Rule of control, for the claim about load."""
+        return Rule(self.limits, self.capacity)
 
     def _check_together(self) -> None:
         require(self.every_us > 0, "every_us", self.every_us, "above 0")

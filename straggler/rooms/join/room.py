@@ -231,11 +231,7 @@ def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
 
 
 def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
-    """Return a remark if a worker was ever fuller than section 8 of docs/join.md says.
-
-    The other statements there are about shedding and scaling, which a run may have switched off.
-    """
-    verdicts = load_claims.judge(run.moments, run.rule).verdicts
+    """Return a remark if a worker was ever fuller than section 8 of docs/join.md says."""
     return tuple(
         Remark(
             "load",
@@ -243,8 +239,8 @@ def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
             " the claim assumes fresh sizes and a full window",
             {"claim": each.claim, "outcome": str(each.outcome), "witness": list(each.witness)},
         )
-        for each in verdicts
-        if each.claim == load_claims.NO_FALSE_SHEDDING and each.outcome is Outcome.BROKEN
+        for each in load_claims.judge(run.moments, run.rule).verdicts
+        if each.outcome is Outcome.BROKEN
     )
 
 
