@@ -291,7 +291,6 @@ def explore(
     claims: Sequence[StateClaim[S]] = (),
     *,
     max_states: int = 2_000_000,
-    max_depth: int | None = None,
     stop_at_first_broken: bool = False,
     promise: str | None = None,
 ) -> Exploration[S, A]:
@@ -301,7 +300,7 @@ def explore(
     whole machine; with ``stop_at_first_broken`` it ends with the level in which a claim breaks.
     With ``promise``, the name of an ``always`` or ``no_deadlock`` claim, only this claim and the
     guards are judged, and the search ends when the claim breaks: that is how a planted bug is
-    searched for. States at ``max_depth`` actions from the start are seen but not expanded.
+    searched for.
 
     Raises ValueError for a limit that leaves nothing to search, for two claims of one name, for a
     guard that is no ``sometimes`` or ``reachable`` claim of this search, and for a machine whose
@@ -310,14 +309,12 @@ def explore(
     if promise is not None:
         claims = [claim for claim in claims if not claim.is_safety or claim.name == promise]
         stop_at_first_broken = True
-    _check(claims, max_states, max_depth)
+    _check(claims, max_states)
     search = _Search(machine, claims, max_states)
     level = search.start()
     while level and not search.cut:
         if stop_at_first_broken and search.has_broken():
             search.cut = "the first broken claim"
-        elif search.depth == max_depth:
-            search.cut = f"the limit of {_count(max_depth, 'action')} from the start"
         else:
             level = search.expand(level)
     paths = {name: search.path_to(state) for name, state in search.sightings.items()}
@@ -331,11 +328,9 @@ def explore(
     )
 
 
-def _check(claims: Sequence[StateClaim[S]], max_states: int, max_depth: int | None) -> None:
+def _check(claims: Sequence[StateClaim[S]], max_states: int) -> None:
     if max_states < 1:
         raise ValueError(f"max_states is {max_states}; expected at least 1")
-    if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth is {max_depth}; expected at least 0")
     names = [claim.name for claim in claims]
     sightable = {claim.name for claim in claims if not claim.is_safety}
     for claim in claims:
