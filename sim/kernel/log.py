@@ -9,7 +9,6 @@ like a topic of a message broker. Its order is the arrival order of the workload
 simulation and Spark pipeline share, and the cluster reads from it.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,15 +33,6 @@ class Arrivals(NamedTuple):
     events: tuple[Event, ...]
     counts: Mapping[str, int]
     """See :meth:`Log.counts`."""
-    name: str
-    seed: int
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the events, in hexadecimal."""
-        sha = hashlib.sha256()
-        for event in self.events:
-            sha.update(repr(tuple(event)).encode("utf-8"))
-        return sha.hexdigest()
 
 
 class Log:
@@ -206,7 +196,7 @@ def simulate_arrivals(plan: Plan, seed: int, streams: Sequence[str] = ONE_STREAM
     log.start()
     env.run()
     log.check()
-    return Arrivals(tuple(log.events), log.counts(), plan.name, seed)
+    return Arrivals(tuple(log.events), log.counts())
 
 
 def _ignore(*_: object) -> None:
