@@ -79,13 +79,12 @@ class Kind(enum.Enum):
 
     ALWAYS = "always"
     SOMETIMES = "sometimes"
-    REACHABLE = "reachable"
     NO_DEADLOCK = "no deadlock"
 
 
 @dataclass(frozen=True, slots=True)
 class StateClaim(Generic[S]):
-    """A claim about the states of a machine, made by one of the four functions below."""
+    """A claim about the states of a machine, made by one of the three functions below."""
 
     kind: Kind
     name: str
@@ -108,7 +107,7 @@ def always(
 ) -> StateClaim[S]:
     """Claim that the predicate is true in every state (safety).
 
-    ``guards`` names the ``sometimes`` or ``reachable`` claims without which the claim would be
+    ``guards`` names the ``sometimes`` claims without which the claim would be
     empty; until all of them have occurred it is undetermined. ``explain`` says what is wrong with
     a state that breaks the claim, without a full stop. Raises ValueError if no guard is named.
     """
@@ -120,11 +119,6 @@ def always(
 def sometimes(name: str, predicate: Callable[[S], bool]) -> StateClaim[S]:
     """Guard against an empty test: the predicate is true in at least one state."""
     return StateClaim(Kind.SOMETIMES, name, predicate)
-
-
-def reachable(name: str, predicate: Callable[[S], bool]) -> StateClaim[S]:
-    """Claim that the machine can reach a state where the predicate is true."""
-    return StateClaim(Kind.REACHABLE, name, predicate)
 
 
 def no_deadlock(
@@ -303,7 +297,7 @@ def explore(
     searched for.
 
     Raises ValueError for a limit that leaves nothing to search, for two claims of one name, for a
-    guard that is no ``sometimes`` or ``reachable`` claim of this search, and for a machine whose
+    guard that is no ``sometimes`` claim of this search, and for a machine whose
     actions change.
     """
     if promise is not None:
@@ -339,7 +333,7 @@ def _check(claims: Sequence[StateClaim[S]], max_states: int) -> None:
         for guard in claim.guards:
             if guard not in sightable:
                 raise ValueError(
-                    f"the guard {guard!r} of {claim.name!r} is no sometimes or reachable claim here"
+                    f"the guard {guard!r} of {claim.name!r} is no sometimes claim here"
                 )
 
 
@@ -357,8 +351,7 @@ def _judge(claim: StateClaim[S], search: _Search[S, A], path: Path[S, A] | None)
         sentence = f"Not seen in {states}, but {search.cut} ended the search."
         return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
     sentence = f"Not seen, and {states} are all there are."
-    is_guard = claim.kind is Kind.SOMETIMES
-    return Verdict(claim.name, Outcome.UNDETERMINED if is_guard else Outcome.BROKEN, sentence)
+    return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
 
 
 def _judge_safety(claim: StateClaim[S], search: _Search[S, A], path: Path[S, A] | None) -> Verdict:
