@@ -171,7 +171,6 @@ def _finding_record(finding: Finding) -> JsonObject:
         "verdict": expectation.verdict.value,
         "assumptions": expectation.assumptions or None,
         "outcome": str(finding.outcome),
-        "sentence": finding.sentence,
         "cells": [
             {
                 "label": cell.label,

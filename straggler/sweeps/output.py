@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 
 from model.checking.claims import Outcome
+from sim.report.entries import entry_of
 from sim.sweep.engine import Ended, Started
-from sim.sweep.results import Failed, Results
+from sim.sweep.results import Failed, Results, record_of
 from straggler.cli.render import COLOURS
 from straggler.errors import counted
 
@@ -61,13 +62,12 @@ def table(found: Sequence[Results]) -> Table:
 def remarks(found: Sequence[Results]) -> Iterator[str]:
     """Yield a sentence for each problem and each expectation that is not met."""
     for results in found:
-        name = results.experiment.name
+        entry = entry_of(record_of(results))
         for problem in results.problems:
-            yield f"{name}: {problem}."
-        for finding in results.findings:
+            yield f"{entry.name}: {problem}."
+        for finding in entry.findings:
             if finding.outcome is not Outcome.HOLDS:
-                says = finding.expectation.says
-                yield f"{name}, {finding.outcome}: {says}; {finding.sentence}."
+                yield f"{entry.name}, {finding.outcome}: {finding.says}; {finding.sentence}."
 
 
 def describe_end(found: Sequence[Results], event: Ended, folder: str) -> str:

@@ -57,7 +57,6 @@ def test_levels_are_compared_seed_by_seed() -> None:
     assert [cell.label for cell in found.cells] == ["tag / pkg", "tag / dag"]
     assert [cell.interval and cell.interval.estimate for cell in found.cells] == [3.0, 2.0]
     assert found.outcome is Outcome.HOLDS
-    assert found.sentence == "the ratio of m is 2 to 3 in 2 of 2 cells"
     less = Comparison("policy", "pkg", "tag", "difference")
     found = judge(TAG_WINS._replace(compare=less), grid(rows, POLICY))
     (cell,) = found.cells
