@@ -70,7 +70,6 @@ class Entry(NamedTuple):
     """Outcome of all expectations together."""
     findings: tuple[ReportedFinding, ...]
     seeds: tuple[int, ...]
-    confidence: float
     runs: int
     failed: int
     """Number of runs that failed."""

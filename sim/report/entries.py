@@ -39,7 +39,6 @@ def entry_of(record: JsonObject) -> Entry:
         outcome=Outcome(record["outcome"]),
         findings=tuple(_finding(each, names) for each in expectations),
         seeds=tuple(record["seeds"]),
-        confidence=float(about["confidence"]),
         runs=int(record["rows"]),
         failed=len(record["failed"]),
         effort=str(record["effort"]),

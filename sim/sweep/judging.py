@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome, worst
-from sim.sweep.experiment import Comparison, Expectation, Experiment, Factor, Label
+from sim.sweep.experiment import CONFIDENCE, Comparison, Expectation, Experiment, Factor, Label
 from sim.sweep.jobs import Figure
 from sim.sweep.statistics import Interval, mean_interval
 
@@ -47,7 +47,7 @@ class MeasuredGrid(NamedTuple):
     seeds: Sequence[int]
     values: Mapping[tuple[Figure, ...], Figure]
     """Values of the measure, by seed and levels."""
-    confidence: float
+    confidence: float = CONFIDENCE
 
     def samples(self, levels: Levels, over: Mapping[str, Sequence[Label]]) -> Samples:
         """Return the values at ``levels``, averaged over all levels in ``over``."""
@@ -80,7 +80,7 @@ def grid_of(
     labels = [columns[factor.name] for factor in factors]
     keys = zip(columns["seed"], *labels, strict=True)
     values = dict(zip(keys, columns[measure], strict=True))
-    return MeasuredGrid(factors, seeds, values, experiment.confidence)
+    return MeasuredGrid(factors, seeds, values)
 
 
 def findings(

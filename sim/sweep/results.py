@@ -156,7 +156,6 @@ def _experiment_record(experiment: Experiment) -> JsonObject:
         "claim": experiment.claim or None,
         "source": source._asdict() if source else None,
         "published": {"says": experiment.published} if experiment.published else None,
-        "confidence": experiment.confidence,
         "labels": dict(experiment.labels),
     }
 

@@ -17,7 +17,7 @@ from model.checking.claims import Outcome
 from model.vocabulary.settings import JsonObject
 from sim.report.contents import Entry, Report, ReportedFinding, Status
 from sim.report.words import version
-from sim.sweep.experiment import Reproduction
+from sim.sweep.experiment import CONFIDENCE, Reproduction
 from sim.sweep.store import as_json
 from straggler.cli.render import markdown
 from straggler.errors import UsageError, counted
@@ -88,7 +88,7 @@ def _section(entry: Entry) -> Iterator[str]:
         yield f"*Source: {entry.source}.*\n"
     if entry.published:
         yield f"**Published.** {entry.published}\n"
-    seeds = f"{counted(len(entry.seeds), 'seed')}, {entry.confidence:.0%} confidence"
+    seeds = f"{counted(len(entry.seeds), 'seed')}, {CONFIDENCE:.0%} confidence"
     yield f"**Simulated**, {counted(entry.runs, 'run')}, {seeds}, {entry.effort}:\n"
     yield from (f"- {_finding(each)}.{_verdict(each)}" for each in entry.findings)
     if entry.assumptions:
@@ -160,7 +160,6 @@ def _record(entry: Entry) -> JsonObject:
             for finding in entry.findings
         ],
         "seeds": list(entry.seeds),
-        "confidence": entry.confidence,
         "runs": entry.runs,
     }
 
@@ -174,7 +173,6 @@ def _entry(record: JsonObject) -> Entry:
         outcome=Outcome(record["outcome"]),
         findings=tuple(map(_read_finding, record["findings"])),
         seeds=tuple(record["seeds"]),
-        confidence=record["confidence"],
         runs=record["runs"],
         failed=0,
     )

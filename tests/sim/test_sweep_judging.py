@@ -25,7 +25,7 @@ def grid(rows: Mapping[Any, Iterable[Figure]], *factors: Factor) -> MeasuredGrid
         for seed, value in enumerate(samples):
             table[(seed, *levels)] = value
             seeds = max(seeds, seed + 1)
-    return MeasuredGrid(factors, range(seeds), table, 0.95)
+    return MeasuredGrid(factors, range(seeds), table)
 
 
 def of_one_cell(expectation: Expectation, *samples: Figure) -> Finding:

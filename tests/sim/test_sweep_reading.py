@@ -42,7 +42,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
     (expectation,) = experiment.expectations
     assert expectation.verdict is Reproduction.REPRODUCED
     assert expectation.where == {"slower": (2.5,)}
-    assert (experiment.run, experiment.fan, experiment.confidence) == ("sim", "", 0.95)
+    assert (experiment.run, experiment.fan) == ("sim", "")
 
 
 def test_near_stands_for_two_bounds() -> None:
