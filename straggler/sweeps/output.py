@@ -18,14 +18,7 @@ def describe_start(event: Started) -> str:
     stored = f", {event.stored:,} of them stored already" if event.stored else ""
     runs = counted(event.runs + event.repeated, "run")
     twice = f", {event.repeated:,} of them in another experiment, too" if event.repeated else ""
-    work = f"{experiments}, {event.effort}: {runs}{twice}{stored}."
-    if not event.damaged:
-        return work
-    damaged = counted(len(event.damaged), "stored run")
-    return (
-        f"{work} {damaged} cannot be trusted, because the file was cut off or changed,"
-        f" and will be done again: {event.damaged[0]}{' and others' if event.damaged[1:] else ''}."
-    )
+    return f"{experiments}, {event.effort}: {runs}{twice}{stored}."
 
 
 def describe_failures(failed: Sequence[Failed]) -> Iterator[str]:
