@@ -23,10 +23,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from model.vocabulary import Event, GroupingConfig, Step
+from sim.timed_room import Restorable
 
 
-class GroupingMachine(Protocol):
-    """All senders of a stream, and the instances behind them."""
+class GroupingMachine(Restorable, Protocol):
+    """All senders of a stream, and the instances behind them.
+
+    A checkpoint is of the senders alone: each tuple that an instance serves is one of its own.
+    """
 
     def route(self, sender: int, key: str) -> int:
         """Route the next tuple of a sender; return its instance."""
@@ -53,17 +57,6 @@ class GroupingMachine(Protocol):
 
     def results(self) -> Iterable[Step]:
         """Return partial aggregates and answers, after everything has been served."""
-        ...
-
-    def saved(self) -> object:
-        """Return the content of a checkpoint of the senders.
-
-        Instances have no part in it: each tuple that an instance serves is a checkpoint of its own.
-        """
-        ...
-
-    def restore(self, saved: object) -> None:
-        """Let the senders go on from a checkpoint, and forget everything else."""
         ...
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from model.vocabulary import Event, Step
 from model.vocabulary.script.plan import ScriptPlan
+from sim.timed_room import Restorable
 
 
 class Message(NamedTuple):
@@ -49,7 +50,7 @@ class Finding(NamedTuple):
     """Whether the finding follows only from the end of the stream."""
 
 
-class ScriptMachine(Protocol):
+class ScriptMachine(Restorable, Protocol):
     """One worker."""
 
     @property
@@ -74,14 +75,6 @@ class ScriptMachine(Protocol):
 
     def flush(self) -> Sequence[Finding]:
         """End the stream; return the findings, in order."""
-        ...
-
-    def saved(self) -> object:
-        """Return the content of a checkpoint."""
-        ...
-
-    def restore(self, saved: object) -> None:
-        """Restore the state of a checkpoint; forget everything else."""
         ...
 
 

@@ -15,6 +15,7 @@ from model.windows.machine import WindowTask
 from model.windows.pipeline import TaskPipeline
 from model.windows.state import BEFORE_TIME_US
 from model.windows.upstream import Insertion
+from sim.timed_room import Restorable
 
 TaskT = TypeVar("TaskT", bound=WindowTask[Any])
 QueryT = TypeVar("QueryT")
@@ -30,7 +31,7 @@ class WindowGauges(NamedTuple):
     """Share of the longest wait, from which ``wait_us`` follows."""
 
 
-class WindowMachine(Protocol):
+class WindowMachine(Restorable, Protocol):
     """One task of a windowed room."""
 
     def arrive(self, event: Event, batch: int) -> Sequence[Step]:
@@ -58,14 +59,6 @@ class WindowMachine(Protocol):
 
         The gauges may change only with ``arrive``, ``insert``, ``flush`` and ``restore``.
         """
-        ...
-
-    def saved(self) -> object:
-        """Return the content of a checkpoint."""
-        ...
-
-    def restore(self, saved: object) -> None:
-        """Restore the state of a checkpoint; forget everything else."""
         ...
 
 
