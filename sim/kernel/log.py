@@ -10,14 +10,12 @@ simulation and Spark pipeline share, and the cluster reads from it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import simpy
 
 from model.vocabulary import Event
-from sim.kernel.disorder import check_within, is_within
 from sim.kernel.faults import inject
 from sim.kernel.link import HERE, Link, Tier
 from sim.kernel.plan import Plan
@@ -40,8 +38,7 @@ class Log:
 
     ``admits(tuple)`` returns whether a tuple is let in or shed; ``arrive(event)`` is called with
     each arrival, and ``ended()`` when nothing more can arrive. Sources belong to ``streams`` in
-    turn; tuples of different streams share identities. The constructor raises ``ValueError`` with
-    one sentence for a burst or gap outside the run.
+    turn; tuples of different streams share identities.
     """
 
     def __init__(
@@ -61,8 +58,6 @@ class Log:
         self._admits, self._arrive, self._ended = admits, arrive, ended
         self.shed = 0
         sent = _sent(plan, seeds, streams)
-        for disturbance in plan.disturbances:
-            check_within(disturbance, [each.last_us for each in sent])
         self.created = sum(each.created for each in sent)
         self.duplicated = sum(each.duplicated for each in sent)
         self._on_the_way = self.created + self.duplicated
@@ -175,13 +170,6 @@ def _sent(plan: Plan, seeds: Seeds, streams: Sequence[str]) -> list[Sent]:
 def last_event_times(plan: Plan, seed: int) -> list[int]:
     """Return the last event time (us, kernel time) of each source, -1 if it has no tuples."""
     return [each.last_us for each in _sent(plan, Seeds(seed), ONE_STREAM)]
-
-
-def drop_later_disturbances(plan: Plan, seed: int) -> Plan:
-    """Return the plan without the bursts and gaps that would start after its last tuple."""
-    last_us = last_event_times(plan, seed)
-    kept = [each for each in plan.disturbances if is_within(each, last_us)]
-    return replace(plan, disturbances=tuple(kept))
 
 
 def _send_over(link: Link[Tuple], item: Tuple) -> None:

@@ -1,6 +1,6 @@
 """Settings of timed runs of rooms ``slack`` and ``watermark``: arrivals and hardware."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -9,12 +9,9 @@ from model.vocabulary.settings import (
     Setting,
     Settings,
     pick,
-    read_settings,
     settings_of,
 )
 from sim.clusters import ClusterSettings
-from sim.kernel.disorder import Burst
-from sim.kernel.log import drop_later_disturbances
 from sim.kernel.plan import Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
@@ -37,11 +34,6 @@ class StreamSettings(Settings):
 
     def plan(self, seed: int) -> Plan:
         """Return a plan of the sources and their ways to the log."""
-        plan = self.uncut_plan(seed)
-        return plan if self.messages is None else drop_later_disturbances(plan, seed)
-
-    def uncut_plan(self, seed: int) -> Plan:
-        """Return the plan with all bursts, even those that would begin after the last tuple."""
         plan = scenario(self.scenario)(seed)
         if self.messages is None and self.keys is None:
             return plan
@@ -53,16 +45,6 @@ class StreamSettings(Settings):
             for source in plan.sources
         )
         return replace(plan, sources=sources)
-
-
-def bursts_left_out_us(texts: Mapping[str, str], seed: int) -> Sequence[int]:
-    """Return the times of a scenario's bursts that would begin after the last tuple."""
-    known = settings_of(StreamSettings)
-    given = {name: text for name, text in texts.items() if name in known}
-    settings = StreamSettings(**read_settings(given, known))
-    kept = settings.plan(seed).disturbances
-    others = [each for each in settings.uncut_plan(seed).disturbances if each not in kept]
-    return [each.start_us for each in others if isinstance(each, Burst)]
 
 
 @dataclass(frozen=True, slots=True)

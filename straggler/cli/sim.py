@@ -102,8 +102,7 @@ def run(args: Arguments) -> int:
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
-    late_us = chosen.bursts_left_out_us(settings, args.seed)
-    timed_remarks = (*chosen.timed_remarks(timed), *_untried(timed), *map(_left_out, late_us))
+    timed_remarks = (*chosen.timed_remarks(timed), *_untried(timed), *_too_late(timed))
     # Both sides are the model: the comparison says nothing about another implementation.
     summary = (
         f"{CHANGED[judgement.agreement.outcome]}: compared with the model run without them,"
@@ -162,10 +161,15 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
             yield Remark("fault", f"{change}, because {reason}", data)
 
 
-def _left_out(at_us: int) -> Remark:
-    """Return the remark on a burst of the scenario that would begin after the last tuple."""
-    sentence = f"the one at {write_duration(at_us)} is left out: no tuple is created so late"
-    return Remark("burst", sentence, {"at_us": at_us})
+def _too_late(timed: "TimedRun") -> Iterator[Remark]:
+    """Yield remarks on disturbances that begin after the last tuple."""
+    arrivals, epoch_us = timed.workload.arrivals, timed.plan.epoch_us
+    last_us = max([each.event_time_us for each in arrivals], default=epoch_us) - epoch_us
+    for each in timed.plan.disturbances:
+        if each.start_us > last_us:
+            at = write_duration(each.start_us)
+            sentence = f"the one at {at} is left out: no tuple is created so late"
+            yield Remark(each.kind, sentence, {"at_us": each.start_us})
 
 
 def _table(timed: "TimedRun") -> Table:
