@@ -19,18 +19,17 @@ Rules of this file:
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import inf
-from typing import Generic, NamedTuple, TypeAlias
+from typing import Annotated, Generic, NamedTuple, TypeAlias
 
 import simpy
 
 from model.vocabulary import Event, Fault, Step, Trace, task_of
-from model.vocabulary.settings import require
+from model.vocabulary.settings import Setting, Settings
 from model.vocabulary.windows import Cleared, Correction, Revision, WindowQuery
 from model.windows.pipeline import distinct
 from model.windows.upstream import Insertion, Passed, Upstream
 from sim.kernel.link import HERE, Link
-from sim.kernel.plan import ORDINARY, Plan, Worker
+from sim.kernel.plan import ORDINARY, Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import AnyStation, Station, connect
@@ -51,22 +50,16 @@ CORRECTOR = "corrector"
 
 
 @dataclass(frozen=True, slots=True)
-class WindowTuning:
-    """Costs of corrections. Raises ``ValueError`` with one sentence that names a bad value."""
+class WindowTuning(Settings):
+    """Costs of corrections; ``ValueError`` with one sentence for a bad value.
 
-    corrector: Worker = ORDINARY
-    """Worker that makes corrections, one after the other."""
-    correction_us: float = 100_000.0
-    """Work of every correction before it reads the first row."""
-    row_us: float = 1.0
-    """Work of each row that a correction reads; a row is read once for each of its windows."""
+    A row is read once for each of its windows.
+    """
 
-    def __post_init__(self) -> None:
-        limit = self.corrector.queue_limit
-        require(limit is None, "queue_limit of the corrector", limit, "None, which is no limit")
-        for name in ("correction_us", "row_us"):
-            value = getattr(self, name)
-            require(0 <= value < inf, name, value, "finite and at least 0")
+    correction_us: Annotated[
+        float, Setting("fixed work of a correction before its first row", at_least=0)
+    ] = 100_000.0
+    row_us: Annotated[float, Setting("work of a row that a correction reads", at_least=0)] = 1.0
 
 
 # ----------------------------------------------------------------------------------- corrections
@@ -92,9 +85,7 @@ class Corrector:
         """Corrections, in the order in which they could be seen."""
         self.interrupted: set[int] = set()
         """Micro-batches in whose correction the corrector failed."""
-        self.station = Station[_Correcting](
-            env, tuning.corrector, self._finish, restart=self._restart
-        )
+        self.station = Station[_Correcting](env, ORDINARY, self._finish, restart=self._restart)
         self._env, self._tuning = env, tuning
         self._batches: list[int] = []  # of the corrections that began
 

@@ -12,7 +12,7 @@ from model.vocabulary.settings import (
     settings_of,
 )
 from sim.clusters import ClusterSettings
-from sim.kernel.plan import Plan, Worker
+from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
 from sim.windows.cluster import WindowTuning
@@ -47,35 +47,28 @@ class StreamSettings(Settings):
         return replace(plan, sources=sources)
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectorSettings(Settings):
-    """Settings of the worker that makes corrections, and the interval of micro-batches."""
-
-    batch_speed: Annotated[float, Setting("speed of the worker that corrects", above=0)] = 1.0
-    correction_us: Annotated[
-        float, Setting("fixed work of a correction before its first row", at_least=0)
-    ] = 100_000.0
-    row_us: Annotated[float, Setting("work of a row that a correction reads", at_least=0)] = 1.0
-    trigger_interval_us: Annotated[int, Setting("from one micro-batch to the next", above=0)] = (
-        1_000_000
-    )
-
-
+TRIGGER = Setting(
+    "from one micro-batch to the next",
+    name="trigger_interval_us",
+    kind=int,
+    above=0,
+    default=1_000_000,
+)
 HARDWARE: Mapping[str, Setting] = {
     **settings_of(ClusterSettings),
-    **settings_of(CorrectorSettings),
+    **settings_of(WindowTuning),
+    TRIGGER.name: TRIGGER,
 }
 """Settings of the workers of tasks, and of the worker that corrects."""
 
 
 def plan_of(values: JsonObject, seed: int) -> Plan:
     """Return a plan of arrivals and hardware."""
-    hardware, corrector = pick(ClusterSettings, values), pick(CorrectorSettings, values)
-    worker = Worker(corrector.batch_speed)
+    hardware = pick(ClusterSettings, values)
     return replace(
         pick(StreamSettings, values).plan(seed),
         cluster=hardware.cluster,
         faults=hardware.schedule,
-        trigger=Every(corrector.trigger_interval_us),
-        tuning=WindowTuning(worker, corrector.correction_us, corrector.row_us),
+        trigger=Every(values[TRIGGER.name]),
+        tuning=pick(WindowTuning, values),
     )
