@@ -27,7 +27,6 @@ from model.vocabulary.settings import (
     pick,
     read_settings,
     schema,
-    settings_of,
 )
 from model.vocabulary.slack import CONTROLS, Judged
 from model.vocabulary.windows import Result, Revision
@@ -40,7 +39,7 @@ from sim.slack.rivals import AQ, AqTask
 from sim.slack.stream_figures import Course, FirstAnswer, Revised, figures_at
 from sim.sweep.measurable import AT, MOMENT, Figures, Measurable
 from sim.sweep.measurable import Settings as Texts
-from sim.windows.settings import CorrectorSettings, StreamSettings
+from sim.windows.settings import TRIGGER, StreamSettings
 
 CONTROL = "control"
 
@@ -109,7 +108,7 @@ def course_of(values: JsonObject, events: Sequence[Event], epoch_us: int) -> Cou
         SlackConfig, values, control="pd" if control == AQ else control, keyed=False, tasks=1
     )
     pipeline = pipeline_of(control, config, values["recent_us"])
-    observer = _Observer(pipeline, values["trigger_interval_us"], epoch_us)
+    observer = _Observer(pipeline, values[TRIGGER.name], epoch_us)
     slack_us = observer.follow(events)
     return Course(
         config, events, epoch_us, slack_us, observer.first, observer.revised, observer.judged
@@ -164,8 +163,7 @@ def _settings() -> dict[str, Setting]:
     sizes = {"size_us": 500_000, "slide_us": 100_000}
     known = schema(StreamSettings, SlackConfig, RecentSettings, without=fixed, **sizes)
     known[CONTROL] = replace(known[CONTROL], choices=(*CONTROLS, AQ))
-    known["trigger_interval_us"] = settings_of(CorrectorSettings)["trigger_interval_us"]
-    return {**known, AT: MOMENT}
+    return {**known, TRIGGER.name: TRIGGER, AT: MOMENT}
 
 
 SETTINGS: Mapping[str, Setting] = _settings()
