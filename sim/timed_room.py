@@ -133,11 +133,6 @@ def link_of(
     return Link(env, tier, receive, noise, rng, once=once)
 
 
-def may_shed(plan: Plan) -> bool:
-    """Return whether a full worker of the plan sheds tuples."""
-    return any(worker.when_full == "drop" for worker in plan.cluster.workers)
-
-
 def has_room(station: AnyStation, limit: int | None, expected: int = 0) -> bool:
     """Return whether a queue of at most ``limit`` items takes one more.
 
@@ -145,6 +140,15 @@ def has_room(station: AnyStation, limit: int | None, expected: int = 0) -> bool:
     """
     waiting = station.waiting + expected
     return limit is None or waiting < limit or station.inside.value + expected == 0
+
+
+def admits(station: AnyStation, expected: int = 0) -> bool:
+    """Return whether a worker takes a tuple from the log; a full one that drops sheds it.
+
+    ``expected`` tuples are on their way. Marks need no place, because serving them takes no time.
+    """
+    worker = station.worker
+    return worker.when_full == "block" or has_room(station, worker.queue_limit, expected)
 
 
 def check_all(stations: Iterable[AnyStation], links: Iterable[AnyLink]) -> None:

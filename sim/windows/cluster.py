@@ -36,11 +36,10 @@ from sim.kernel.station import AnyStation, Station, connect
 from sim.timed_room import (
     PRODUCER,
     Checkpoint,
+    admits,
     check_all,
-    has_room,
     kills_of,
     link_of,
-    may_shed,
     tuple_work_us,
 )
 from sim.windows.machine import QueryT, WindowMachine
@@ -145,13 +144,13 @@ class WindowCluster(Generic[QueryT]):
         self._tasks: dict[str, int] = {}
         self.tasks = [self._task(number, machine, seeds) for number, machine in enumerate(machines)]
         self.workers[CORRECTOR] = self.corrector.station
-        self._sheds = may_shed(plan)
 
     # ------------------------------------------------------------------------ called by the run
 
     def admits(self, item: Tuple) -> bool:
         """Return whether the task of a tuple takes it in; a full task may shed it."""
-        return not self._sheds or self.tasks[self._task_of(item.key)].admits()
+        task = self.tasks[self._task_of(item.key)]
+        return admits(task.station, task.expected)
 
     def arrive(self, event: Event) -> None:
         """Send an arrival to its task, and before it all tasks the watermark that is due."""
@@ -242,7 +241,8 @@ class WindowTask:
         self._env, self._number, self._corrector = env, number, corrector
         self._link: Link[_Item] | None = None
         self._bits = 0.0
-        self._expected = 0  # tuples on their way to this task
+        self.expected = 0
+        """Number of tuples on their way to this task."""
 
     def connect(self, link: Link[_Item], bits: float) -> None:
         """Let all tuples and marks come over a link; a tuple has this size, a mark has none."""
@@ -256,26 +256,16 @@ class WindowTask:
         elif item.event is None:
             self._link.send(item, 0.0)
         else:
-            self._expected += 1
+            self.expected += 1
             self._link.send(item, self._bits)
 
     def put(self, item: _Item) -> None:
         """Put a tuple or a mark into the queue, even into a full one that drops."""
         self.station.offer(item, item.work_us)
 
-    def admits(self) -> bool:
-        """Return whether the queue takes a tuple that may be shed.
-
-        Marks on their way need no place, because serving them takes no time.
-        """
-        worker = self.worker
-        return worker.when_full == "block" or has_room(
-            self.station, worker.queue_limit, self._expected
-        )
-
     def _enter(self, item: _Item, entered: Callable[[], object]) -> bool:
         if item.event is not None:
-            self._expected -= 1
+            self.expected -= 1
         return self.station.offer(item, item.work_us, entered)
 
     def _serve(self, item: _Item, _arrived_us: float, _started_us: float) -> None:
