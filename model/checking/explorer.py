@@ -7,8 +7,8 @@ Rules of this file:
 
 1. A machine is data and pure functions; the same state always has the same actions in the same
    order. Paths rely on it: the search remembers one parent of a state and asks for actions again.
-2. Counts, verdicts and paths are a function of the machine, the claims and the limits alone. No
-   set is iterated over; a dict remembers the order in which states were found.
+2. Counts, verdicts and paths are a function of the machine and the claims alone. No set is iterated
+   over; a dict remembers the order in which states were found.
 3. A claim that says "always" holds only if nothing was left unseen *and* its guards occurred.
 
 Theory of operation: the search proceeds by levels; a level is the states at one distance from the
@@ -180,9 +180,9 @@ class Exploration(Generic[Seen, Taken]):
 
     ``unique_states`` counts states, ``transitions`` counts the successors generated on the way
     (initial states are not among them), ``depth`` is the distance of the farthest state found, in
-    actions. ``cut`` names the limit that ended the search, or is None if nothing was left
-    unseen. ``paths`` has a shortest path for each claim that was broken or whose state was
-    reached, by the name of the claim.
+    actions. ``cut`` names what ended the search, or is None if nothing was left unseen. ``paths``
+    has a shortest path for each claim that was broken or whose state was reached, by the name of
+    the claim.
     """
 
     unique_states: int
@@ -202,7 +202,6 @@ class _Search(Generic[S, A]):
 
     machine: Machine[S, A]
     claims: Sequence[StateClaim[S]]
-    max_states: int
     parents: dict[S, S] = field(default_factory=dict)
     transitions: int = 0
     depth: int = 0
@@ -213,9 +212,6 @@ class _Search(Generic[S, A]):
     def start(self) -> list[S]:
         """Return the initial states, each once."""
         level = list(dict.fromkeys(self.machine.initial))
-        if len(level) > self.max_states:
-            self.cut = _states_limit(self.max_states)
-            del level[self.max_states :]
         self.parents = dict(zip(level, level, strict=True))
         self.observe(level, [])
         return level
@@ -223,7 +219,7 @@ class _Search(Generic[S, A]):
     def expand(self, level: list[S]) -> list[S]:
         """Return the new states that are one action away from a level."""
         # Nearly all the time of a search is spent here, hence the local names.
-        actions, parents, max_states = self.machine.actions, self.parents, self.max_states
+        actions, parents = self.machine.actions, self.parents
         transitions = self.transitions
         found: list[S] = []
         stuck: list[S] = []
@@ -232,13 +228,8 @@ class _Search(Generic[S, A]):
             for _, successor in actions(state):
                 transitions += 1
                 if successor not in parents:
-                    if len(parents) >= max_states:
-                        self.cut = _states_limit(max_states)
-                        break
                     parents[successor] = state
                     found.append(successor)
-            if self.cut:
-                break
             if transitions == before:
                 stuck.append(state)
         self.transitions = transitions
@@ -284,7 +275,6 @@ def explore(
     machine: Machine[S, A],
     claims: Sequence[StateClaim[S]] = (),
     *,
-    max_states: int = 2_000_000,
     stop_at_first_broken: bool = False,
     promise: str | None = None,
 ) -> Exploration[S, A]:
@@ -296,15 +286,14 @@ def explore(
     guards are judged, and the search ends when the claim breaks: that is how a planted bug is
     searched for.
 
-    Raises ValueError for a limit that leaves nothing to search, for two claims of one name, for a
-    guard that is no ``sometimes`` claim of this search, and for a machine whose
-    actions change.
+    Raises ValueError for two claims of one name, for a guard that is no ``sometimes`` claim of this
+    search, and for a machine whose actions change.
     """
     if promise is not None:
         claims = [claim for claim in claims if not claim.is_safety or claim.name == promise]
         stop_at_first_broken = True
-    _check(claims, max_states)
-    search = _Search(machine, claims, max_states)
+    _check(claims)
+    search = _Search(machine, claims)
     level = search.start()
     while level and not search.cut:
         if stop_at_first_broken and search.has_broken():
@@ -322,9 +311,7 @@ def explore(
     )
 
 
-def _check(claims: Sequence[StateClaim[S]], max_states: int) -> None:
-    if max_states < 1:
-        raise ValueError(f"max_states is {max_states}; expected at least 1")
+def _check(claims: Sequence[StateClaim[S]]) -> None:
     names = [claim.name for claim in claims]
     sightable = {claim.name for claim in claims if not claim.is_safety}
     for claim in claims:
@@ -377,10 +364,6 @@ def _explanation(claim: StateClaim[S], state: S) -> tuple[str, ...]:
     if claim.kind is Kind.NO_DEADLOCK:
         return ("No action is possible in this state, and it is not a final one.",)
     return (f"{claim.explain(state)}.",) if claim.explain else ()
-
-
-def _states_limit(max_states: int) -> str:
-    return f"the limit of {_count(max_states, 'state')}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -284,9 +284,6 @@ VARIANTS: Mapping[str, Variant] = {
 }
 
 
-MAX_STATES = 5_000_000
-
-
 def scope_of(name: str, variant: str | None = None) -> Scope:
     """Return a scope, or what a variant makes of it.
 
@@ -295,9 +292,7 @@ def scope_of(name: str, variant: str | None = None) -> Scope:
     return SCOPES[name] if variant is None else VARIANTS[variant].spoil(SCOPES[name])
 
 
-def explore(
-    scope: str, variant: str | None = None, max_states: int = MAX_STATES
-) -> Exploration[State, Action]:
+def explore(scope: str, variant: str | None = None) -> Exploration[State, Action]:
     """Search a scope; with a variant, until the promise that it breaks is broken.
 
     Raises KeyError for an unknown name.
@@ -306,6 +301,5 @@ def explore(
     return search(
         machine_of(chosen),
         claims_of(chosen),
-        max_states=max_states,
         promise=None if variant is None else VARIANTS[variant].promise,
     )
