@@ -11,7 +11,7 @@ Rules of this file:
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from model.checking.claims import Claim, ClaimSet, Judgement
+from model.checking.claims import Claim, ClaimSet
 from model.vocabulary.join_load import Limits
 
 NO_FALSE_SHEDDING = "no worker is above tau1 while the mean is not, and nothing is shed then"
@@ -34,38 +34,30 @@ class Moment(NamedTuple):
     """Share of the following arrivals that is to be shed."""
 
 
-class Rule(NamedTuple):
-    """The settings that a run followed."""
+class Moments(NamedTuple):
+    """The moments of one run, and the settings that it followed."""
 
+    moments: Sequence[Moment]
     limits: Limits
     capacity: int
     """Number of tuples at a utilisation of 1."""
 
 
-class Moments(NamedTuple):
-    """The moments of one run, and the rule that it followed."""
-
-    moments: Sequence[Moment]
-    rule: Rule
-
-
 def _loaded_moments(run: Moments) -> int:
-    aim = run.rule.limits.aim
-    return sum(
-        aim < each.mean < each.fullest and _is_promised(each, run.rule) for each in run.moments
-    )
+    aim = run.limits.aim
+    return sum(aim < each.mean < each.fullest and _is_promised(each, run) for each in run.moments)
 
 
-def _is_promised(moment: Moment, rule: Rule) -> bool:
+def _is_promised(moment: Moment, run: Moments) -> bool:
     """Return whether the mean is not above tau1, and a block need not be smaller than a tuple."""
-    spare = 2 * rule.capacity * (rule.limits.tau1 - moment.mean)
+    spare = 2 * run.capacity * (run.limits.tau1 - moment.mean)
     return spare >= 0 and spare >= moment.workers - 1
 
 
 def _false_shedding(run: Moments) -> Iterator[str]:
-    tau1 = run.rule.limits.tau1
+    tau1 = run.limits.tau1
     for moment in run.moments:
-        if _is_promised(moment, run.rule) and moment.fullest > tau1 + ROUNDING:
+        if _is_promised(moment, run) and moment.fullest > tau1 + ROUNDING:
             yield (
                 f"At {moment.at_us} us the mean utilisation is {moment.mean:.3f} and that of the"
                 f" fullest worker {moment.fullest:.3f}, above {tau1:g}."
@@ -75,8 +67,3 @@ def _false_shedding(run: Moments) -> Iterator[str]:
 RUN_CLAIMS: ClaimSet[Moments] = ClaimSet(
     (Claim(NO_FALSE_SHEDDING, LOADED, _false_shedding),), {LOADED: _loaded_moments}
 )
-
-
-def judge(moments: Sequence[Moment], rule: Rule) -> Judgement:
-    """Judge the moments of one run."""
-    return RUN_CLAIMS.judge(Moments(moments, rule))

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from model.join.load_claims import Moment, Rule
+from model.join.load_claims import Moments
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.durations import write_duration
 from model.vocabulary.join import STREAMS, And, Decision, Match, Predicate, Rejected
@@ -35,10 +35,8 @@ HINTS_MAX, CONTROLS_MAX = 100_000, 10_000
 class ChainRun(TimedRun):
     """A timed run of a chain."""
 
-    moments: tuple[Moment, ...]
+    load: Moments
     """Samples of the load, for the claim of ``model.join.load_claims``."""
-    rule: Rule
-    """Rule by which the load was controlled."""
     lag_us: float
     """Time from the last arrival until the chain was done with all of them."""
     concluded: tuple[Concluded, ...]
@@ -71,8 +69,11 @@ def simulate(
         _trace(finished),
         series_of(finished),
         {**head, **summary_of(finished)},
-        tuple([sample.moment for sample in cluster.load.samples]),
-        tuning.control.rule,
+        Moments(
+            tuple([sample.moment for sample in cluster.load.samples]),
+            tuning.control.limits,
+            tuning.control.capacity,
+        ),
         finished.lag_us,
         tuple(cluster.load.concluded),
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import exp
 from typing import Annotated
 
-from model.join.load_claims import Rule
 from model.vocabulary.join_load import (
     MOST,
     Base,
@@ -91,11 +90,6 @@ class Control(Settings):
     def resizes(self) -> bool:
         """Whether the load decides on the number of workers."""
         return self.scale or self.rules is not None
-
-    @property
-    def rule(self) -> Rule:
-        """Rule of control, for the claim about load."""
-        return Rule(self.limits, self.capacity)
 
     def _check_together(self) -> None:
         require(self.every_us > 0, "every_us", self.every_us, "above 0")

@@ -9,7 +9,6 @@ from functools import cache
 import pytest
 
 from model.checking.claims import Outcome
-from model.join import load_claims
 from model.join.claims import judge
 from model.join.load_claims import RUN_CLAIMS, Moment
 from sim.join import ChainRun, from_settings
@@ -79,8 +78,8 @@ Before it, the first tuples to expire leave neighbours that differ by more than 
 def test_there_is_no_false_shedding() -> None:
     timed = run(**HEAVY, blocks="adaptive")
     first_us, last_us = SETTLED_US
-    settled = [moment for moment in timed.moments if first_us <= moment.at_us <= last_us]
-    (verdict,) = RUN_CLAIMS.over_all([load_claims.judge(settled, timed.rule)])
+    settled = [moment for moment in timed.load.moments if first_us <= moment.at_us <= last_us]
+    (verdict,) = RUN_CLAIMS.over_all([RUN_CLAIMS.judge(timed.load._replace(moments=settled))])
     assert verdict.outcome is Outcome.HOLDS, verdict.sentence
 
 
@@ -105,11 +104,11 @@ def test_the_requested_share_is_shed_and_results_are_exact_over_the_rest(
 ) -> None:
     timed = run(**OVERLOAD, shed=rule, base=BASE, margin=MARGIN)
     before: Moment | None = None
-    for moment in timed.moments:
+    for moment in timed.load.moments:
         asked = asked_share(before, moment.smoothed, power)
         assert moment.share == pytest.approx(asked, abs=1e-9), moment
         before = moment
-    assert any(BASE < moment.share < 1 for moment in timed.moments)
+    assert any(BASE < moment.share < 1 for moment in timed.load.moments)
     assert figure(timed, "shed") > 0
     assert figure(timed, "arrivals") == figure(timed, "shed") + len(timed.workload.arrivals)
     assert_all_hold(timed)

@@ -11,7 +11,7 @@ from model.grouping import balance_claims
 from model.grouping.machine import run as run_router
 from model.grouping.rules import least
 from model.join import control
-from model.join.load_claims import NO_FALSE_SHEDDING, RUN_CLAIMS, Moment, Rule, judge
+from model.join.load_claims import NO_FALSE_SHEDDING, RUN_CLAIMS, Moment, Moments
 from model.vocabulary import Event, GroupingConfig, Workload
 from model.vocabulary.join_load import Limits
 from tests.quality.planting import Planted
@@ -50,7 +50,7 @@ def test_bad_balance_is_found() -> None:
 
 # ------------------------------------------------------------------------------- load of a chain
 
-RULE = Rule(Limits(0.25, 0.75, 0.75), capacity=400)
+LIMITS, CAPACITY = Limits(0.25, 0.75, 0.75), 400
 WORKERS, LARGEST = 4, 50
 """Number of workers; largest block size, zeta*."""
 STEPS = 40
@@ -61,14 +61,14 @@ def rising() -> list[Moment]:
     found = []
     for step in range(STEPS):
         mean = step / STEPS
-        block = control.block_size(mean, RULE.capacity, WORKERS, RULE.limits.tau1, LARGEST)
-        fullest = mean + block / RULE.capacity * (WORKERS - 1) / 2
+        block = control.block_size(mean, CAPACITY, WORKERS, LIMITS.tau1, LARGEST)
+        fullest = mean + block / CAPACITY * (WORKERS - 1) / 2
         found.append(Moment(step, WORKERS, mean, fullest, mean, 0.0))
     return found
 
 
 def outcome(moments: list[Moment]) -> Outcome:
-    (verdict,) = RUN_CLAIMS.over_all([judge(moments, RULE)])
+    (verdict,) = RUN_CLAIMS.over_all([RUN_CLAIMS.judge(Moments(moments, LIMITS, CAPACITY))])
     return verdict.outcome
 
 

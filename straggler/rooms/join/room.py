@@ -7,9 +7,9 @@ from model.checking import diff
 from model.checking.claims import COMPLETE, Judgement, Outcome, Recording, Verdict
 from model.checking.diff import Difference
 from model.checking.explorer import Path
-from model.join import load_claims
 from model.join.claims import judge
 from model.join.control import decision_at
+from model.join.load_claims import RUN_CLAIMS
 from model.join.oracle import make_system
 from model.join.replay import CLAIM as CONFORMS
 from model.join.scopes import EVERYDAY, SCOPES, State, chart
@@ -239,7 +239,7 @@ def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
             " the claim assumes fresh sizes and a full window",
             {"claim": each.claim, "outcome": str(each.outcome), "witness": list(each.witness)},
         )
-        for each in load_claims.judge(run.moments, run.rule).verdicts
+        for each in RUN_CLAIMS.judge(run.load).verdicts
         if each.outcome is Outcome.BROKEN
     )
 
