@@ -172,11 +172,9 @@ class Restorable(Protocol):
 
     def saved(self) -> object:
         """Return the content of a checkpoint."""
-        ...
 
     def restore(self, saved: object) -> None:
         """Restore the state of a checkpoint; forget everything else."""
-        ...
 
 
 class Revocable(Protocol):

@@ -169,11 +169,9 @@ class TransitionSystem(Protocol[S, A_co]):
 
     def initial(self) -> S:
         """Return the state in which nothing has arrived."""
-        ...
 
     def actions(self, state: S) -> Iterator[tuple[A_co, S]]:
         """Yield every action that is possible, with the state it leads to."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

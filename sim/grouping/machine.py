@@ -34,30 +34,24 @@ class GroupingMachine(Restorable, Protocol):
 
     def route(self, sender: int, key: str) -> int:
         """Route the next tuple of a sender; return its instance."""
-        ...
 
     def end_batch(self, sender: int) -> object:
         """End a sender's part of a micro-batch: it has routed all of it."""
-        ...
 
     def is_full(self, tuples: int) -> bool:
         """Return whether a window with so many tuples ends with this micro-batch."""
-        ...
 
     def rebalance(self, times_us: tuple[int, ...], tiers: tuple[int, ...]) -> Sequence[Step]:
         """Begin a window with these times and distances; return the steps that can be seen.
 
         All senders have ended the last micro-batch of the window before.
         """
-        ...
 
     def serve(self, instance: int, window: int, event: Event) -> Sequence[Step]:
         """Let an instance take in a tuple of a window; return the steps that can be seen."""
-        ...
 
     def results(self) -> Iterable[Step]:
         """Return partial aggregates and answers, after everything has been served."""
-        ...
 
 
 MachineOf: TypeAlias = Callable[[GroupingConfig], GroupingMachine]

@@ -34,16 +34,13 @@ class TimedCluster(Protocol):
     @property
     def workers(self) -> Mapping[str, Faultable]:
         """Workers of the cluster, by their names in faults."""
-        ...
 
     @property
     def links(self) -> Mapping[str, AnyLink]:
         """Links of the cluster, by their names in faults."""
-        ...
 
     def admits(self, item: Tuple) -> bool:
         """Return whether the cluster has room for a tuple; otherwise the log sheds it."""
-        ...
 
     def arrive(self, event: Event) -> None:
         """Take an event that has arrived in the log."""

@@ -56,26 +56,21 @@ class ScriptMachine(Restorable, Protocol):
     @property
     def known_us(self) -> int:
         """Stamp before which this worker has all results."""
-        ...
 
     def take(self, event: Event, floor_us: int) -> Sequence[Finding]:
         """Take one arrival of a sensor that the worker hosts; return its findings, in order.
 
         Before it, the watermark of the sensor is at least the floor, because it was silent.
         """
-        ...
 
     def hear(self, content: object) -> Sequence[Finding]:
         """Take a message of another worker; return the findings, in order."""
-        ...
 
     def end_batch(self, floors_us: Mapping[str, int]) -> Sequence[Finding]:
         """End a micro-batch, with the floors of idle sensors; return the findings, in order."""
-        ...
 
     def flush(self) -> Sequence[Finding]:
         """End the stream; return the findings, in order."""
-        ...
 
 
 MachineOf: TypeAlias = Callable[[ScriptPlan, int], ScriptMachine]

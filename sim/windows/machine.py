@@ -36,30 +36,24 @@ class WindowMachine(Restorable, Protocol):
 
     def arrive(self, event: Event, batch: int) -> Sequence[Step]:
         """Take one arrival; return the steps that can be seen now."""
-        ...
 
     def insert(self, insertion: Insertion, batch: int) -> Sequence[Step]:
         """Take a watermark from upstream; return the steps that can be seen now."""
-        ...
 
     def end_batch(self, batch: int) -> Sequence[Step]:
         """End a micro-batch; return the steps that can be seen now, corrections included."""
-        ...
 
     def flush(self, batch: int) -> Sequence[Step]:
         """End the stream; return the steps that can be seen now."""
-        ...
 
     def final(self) -> Sequence[Final]:
         """Return the answer of every window that has one."""
-        ...
 
     def gauges(self) -> WindowGauges | None:
         """Return the gauges; ``None`` before the first tuple, and if the machine hides them.
 
         The gauges may change only with ``arrive``, ``insert``, ``flush`` and ``restore``.
         """
-        ...
 
 
 MachineOf: TypeAlias = Callable[[QueryT, int], WindowMachine]
