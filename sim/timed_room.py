@@ -94,7 +94,7 @@ class TimedRoom(Generic[ConfigT, RunT]):
         # Imported here: matplotlib takes a second, and no other command needs it.
         from sim.report.drawing import draw_timed_run, save
 
-        save(draw_timed_run, (run.course, self.plot), path)
+        save(draw_timed_run, (run, self.plot), path)
 
 
 def names_of(setting: str, text: str, known: Collection[str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from sim.join.machine import MachineOf
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
-from sim.kernel.run import Course, TimedRun, run, uncollected
+from sim.kernel.run import TimedRun, run, uncollected
 from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import PRODUCER, TimedRoom, stated_plan, workload_of
 
@@ -146,9 +146,9 @@ def _restate(workload: Workload, _config: JoinConfig, *, record: bool = True) ->
     return replace(stated_plan(workload), tuning=tuning)
 
 
-def _title(course: Course) -> str:
-    summary = course.summary
-    config = JoinConfig.from_json(course.config)
+def _title(timed: TimedRun) -> str:
+    summary = timed.summary
+    config = JoinConfig.from_json(timed.workload.config)
     lateness_us = config.lateness_us
     late = "nothing is late" if lateness_us is None else f"late after {write_duration(lateness_us)}"
     queries = " | ".join([_condition(each) for _, each in config.queries[:QUERIES_MAX]])
