@@ -159,8 +159,8 @@ class RunPlot(NamedTuple):
 def run_panels(
     series: Series,
     own: Iterable[Panel],
-    latency: Mapping[str, str] = LATENCY,
-    lag: Mapping[str, str] = LAG,
+    latency: Mapping[str, str],
+    lag: Mapping[str, str],
 ) -> Iterator[Panel]:
     """Yield the panels of a run: those of every room, and then the room's ``own``.
 
