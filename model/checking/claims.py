@@ -164,35 +164,28 @@ class ClaimSet(Generic[E]):
         return Judgement(verdicts, counts)
 
     def over_all(self, judgements: Iterable[Judgement]) -> tuple[Verdict, ...]:
-        """Summarise the judgements of many traces: see :func:`over_all`."""
-        return over_all(judgements, self.guards)
+        """Summarise the judgements of many traces, claim by claim.
 
-
-# ------------------------------------------------------------------------------------ many traces
-
-
-def over_all(judgements: Iterable[Judgement], guard_of: Mapping[str, str]) -> tuple[Verdict, ...]:
-    """Summarise the judgements of many traces, claim by claim.
-
-    A claim is broken if one trace breaks it; the first such verdict is shown. It holds if it held
-    at least once, and if its guard occurred where it held. Otherwise nothing was put to the test.
-    ``guard_of`` names the guard of each claim.
-    """
-    broken: dict[str, Verdict] = {}
-    held: Counter[str] = Counter()
-    occurred: Counter[str] = Counter()
-    for judgement in judgements:
-        for verdict in judgement.verdicts:
-            held.setdefault(verdict.claim, 0)
-            if verdict.outcome is Outcome.BROKEN:
-                broken.setdefault(verdict.claim, verdict)
-            elif verdict.outcome is Outcome.HOLDS:
-                held[verdict.claim] += 1
-                occurred[verdict.claim] += judgement.guards[guard_of[verdict.claim]]
-    return tuple(
-        broken.get(claim) or _summary(claim, times, occurred[claim], guard_of[claim])
-        for claim, times in held.items()
-    )
+        A claim is broken if one trace breaks it; the first such verdict is shown. It holds if it
+        held at least once, and if its guard occurred where it held. Otherwise nothing was put to
+        the test.
+        """
+        guard_of = self.guards
+        broken: dict[str, Verdict] = {}
+        held: Counter[str] = Counter()
+        occurred: Counter[str] = Counter()
+        for judgement in judgements:
+            for verdict in judgement.verdicts:
+                held.setdefault(verdict.claim, 0)
+                if verdict.outcome is Outcome.BROKEN:
+                    broken.setdefault(verdict.claim, verdict)
+                elif verdict.outcome is Outcome.HOLDS:
+                    held[verdict.claim] += 1
+                    occurred[verdict.claim] += judgement.guards[guard_of[verdict.claim]]
+        return tuple(
+            broken.get(claim) or _summary(claim, times, occurred[claim], guard_of[claim])
+            for claim, times in held.items()
+        )
 
 
 def _summary(claim: str, times: int, occurred: int, guard: str) -> Verdict:

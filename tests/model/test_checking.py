@@ -10,7 +10,7 @@ from model.checking.claims import Outcome, Verdict, combine
 from model.checking.diff import compare
 from model.checking.shrink import smallest
 from model.slack import run
-from model.slack.claims import check, judge, over_all
+from model.slack.claims import CLAIMS, judge
 from model.vocabulary import Event, Fault, Trace, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Cleared, Final, Late, Result
@@ -45,7 +45,7 @@ IN_ORDER = STREAM.with_(arrivals=stream_of((20, 1.0), (25, 2.0), (60, 8.0)), cut
 
 
 def outcomes(workload: Workload, trace: Trace) -> dict[str, Outcome]:
-    return {verdict.claim: verdict.outcome for verdict in check(workload, trace)}
+    return {verdict.claim: verdict.outcome for verdict in judge(workload, trace).verdicts}
 
 
 def only(trace: Trace, *words: type) -> Trace:
@@ -67,14 +67,14 @@ def test_a_missing_kind_is_never_green() -> None:
 
 
 def test_an_empty_trace_is_undetermined() -> None:
-    assert combine(check(STREAM, Trace("nothing", ()))) is Outcome.UNDETERMINED
+    assert combine(judge(STREAM, Trace("nothing", ())).verdicts) is Outcome.UNDETERMINED
     assert Outcome.HOLDS not in outcomes(STREAM, Trace("nothing", ())).values()
 
 
 def test_many_traces_hold_if_the_interesting_case_occurred_in_one_of_them() -> None:
-    both = over_all([judge(IN_ORDER, run(IN_ORDER)), judge(STREAM, run(STREAM))])
+    both = CLAIMS.over_all([judge(IN_ORDER, run(IN_ORDER)), judge(STREAM, run(STREAM))])
     assert {verdict.outcome for verdict in both} == {Outcome.HOLDS}
-    quiet = {v.claim: v for v in over_all([judge(IN_ORDER, run(IN_ORDER))])}
+    quiet = {v.claim: v for v in CLAIMS.over_all([judge(IN_ORDER, run(IN_ORDER))])}
     assert quiet["eventual exactness"].outcome is Outcome.UNDETERMINED
     assert "late pairs" in quiet["eventual exactness"].sentence
 

@@ -18,7 +18,7 @@ from itertools import product
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.slack import make_system
-from model.slack.claims import judge, over_all
+from model.slack.claims import CLAIMS, judge
 from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
@@ -87,7 +87,7 @@ def _streams_judged(settings: tuple[tuple[str, object], ...]) -> tuple[tuple[Ver
     """Judge every stream by the right rules; return the verdicts and the number of streams."""
     right: System = make_system()
     judged = [judge(workload, right(workload)) for workload in streams(dict(settings))]
-    return over_all(judged), len(judged)
+    return CLAIMS.over_all(judged), len(judged)
 
 
 @cache
