@@ -162,11 +162,11 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
 
 
 def _too_late(timed: "TimedRun") -> Iterator[Remark]:
-    """Yield remarks on disturbances that begin after the last tuple."""
+    """Yield remarks on bursts and gaps that begin after the last tuple."""
     arrivals, epoch_us = timed.workload.arrivals, timed.plan.epoch_us
     last_us = max([each.event_time_us for each in arrivals], default=epoch_us) - epoch_us
     for each in timed.plan.disturbances:
-        if each.start_us > last_us:
+        if each.kind != "regime" and each.start_us > last_us:
             at = write_duration(each.start_us)
             sentence = f"the one at {at} is left out: no tuple is created so late"
             yield Remark(each.kind, sentence, {"at_us": each.start_us})
