@@ -124,7 +124,7 @@ def test_a_claim_breaks_at_the_nearest_state_and_holds_only_if_its_guard_occurre
 
 
 def test_what_a_broken_claim_left_unseen_is_undetermined() -> None:
-    claims = [
+    claims: list[StateClaim[int]] = [
         MOVED,
         always("never 1", differs(1), guards=("moved",)),
         always("never 3", differs(3), guards=("moved",)),
