@@ -8,6 +8,7 @@ from rich.table import Table
 
 from model.checking.claims import Outcome
 from model.vocabulary.durations import write_duration
+from sim.kernel.log import last_event_times
 from sim.timed_figures import ENDINGS
 from straggler.cli import render
 from straggler.cli.assignments import parse_settings
@@ -163,8 +164,7 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
 
 def _too_late(timed: "TimedRun") -> Iterator[Remark]:
     """Yield remarks on bursts and gaps that begin after the last tuple."""
-    arrivals, epoch_us = timed.workload.arrivals, timed.plan.epoch_us
-    last_us = max([each.event_time_us for each in arrivals], default=epoch_us) - epoch_us
+    last_us = max(last_event_times(timed.plan, timed.workload.seed), default=-1)
     for each in timed.plan.disturbances:
         if each.kind != "regime" and each.start_us > last_us:
             at = write_duration(each.start_us)
