@@ -156,7 +156,7 @@ def test_imbalance_does_not_grow_with_instances(
             seen.fail(broken, list_wrong_routes)
         if senders == 1:
             weights = queries.key_weights_of(plan)
-            assert_claims_hold(seen, *balance_claims.check(workload, seen.trace, weights, DELTA))
+            assert_claims_hold(seen, balance_claims.check(workload, seen.trace, weights, DELTA))
         excesses = router.excesses(routes_of(seen.trace))
         times_us = [each.times_us for each in router.tables]
         reached.add({**count_cases(seen), "rebalances": len(router.windows) - 1})

@@ -18,7 +18,7 @@ from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.link import AnyLink
 from sim.kernel.recorder import Series, Summary, ratio
-from sim.kernel.run import Arrived, Course
+from sim.kernel.run import Arrived, TimedRun
 from sim.kernel.station import AnyStation
 
 # ---------------------------------------------------------------------------------- summaries
@@ -148,7 +148,7 @@ LAG: Mapping[str, str] = {"watermark_lag_us": "lag"}
 class RunPlot(NamedTuple):
     """The plot of a room: its own panels, which stand below those of every room."""
 
-    title: Callable[[Course], str]
+    title: Callable[[TimedRun], str]
     panels: tuple[Panel, ...]
     latency: Mapping[str, str] = LATENCY
     """Columns (us) of the panel of latencies, each with the label of its line."""
@@ -159,8 +159,8 @@ class RunPlot(NamedTuple):
 def run_panels(
     series: Series,
     own: Iterable[Panel],
-    latency: Mapping[str, str] = LATENCY,
-    lag: Mapping[str, str] = LAG,
+    latency: Mapping[str, str],
+    lag: Mapping[str, str],
 ) -> Iterator[Panel]:
     """Yield the panels of a run: those of every room, and then the room's ``own``.
 

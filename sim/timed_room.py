@@ -94,7 +94,7 @@ class TimedRoom(Generic[ConfigT, RunT]):
         # Imported here: matplotlib takes a second, and no other command needs it.
         from sim.report.drawing import draw_timed_run, save
 
-        save(draw_timed_run, (run.course, self.plot), path)
+        save(draw_timed_run, (run, self.plot), path)
 
 
 def names_of(setting: str, text: str, known: Collection[str]) -> tuple[str, ...]:
@@ -133,11 +133,6 @@ def link_of(
     return Link(env, tier, receive, noise, rng, once=once)
 
 
-def may_shed(plan: Plan) -> bool:
-    """Return whether a full worker of the plan sheds tuples."""
-    return any(worker.when_full == "drop" for worker in plan.cluster.workers)
-
-
 def has_room(station: AnyStation, limit: int | None, expected: int = 0) -> bool:
     """Return whether a queue of at most ``limit`` items takes one more.
 
@@ -145,6 +140,15 @@ def has_room(station: AnyStation, limit: int | None, expected: int = 0) -> bool:
     """
     waiting = station.waiting + expected
     return limit is None or waiting < limit or station.inside.value + expected == 0
+
+
+def admits(station: AnyStation, expected: int = 0) -> bool:
+    """Return whether a worker takes a tuple from the log; a full one that drops sheds it.
+
+    ``expected`` tuples are on their way. Marks need no place, because serving them takes no time.
+    """
+    worker = station.worker
+    return worker.when_full == "block" or has_room(station, worker.queue_limit, expected)
 
 
 def check_all(stations: Iterable[AnyStation], links: Iterable[AnyLink]) -> None:
@@ -168,11 +172,9 @@ class Restorable(Protocol):
 
     def saved(self) -> object:
         """Return the content of a checkpoint."""
-        ...
 
     def restore(self, saved: object) -> None:
         """Restore the state of a checkpoint; forget everything else."""
-        ...
 
 
 class Revocable(Protocol):

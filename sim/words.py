@@ -4,7 +4,6 @@ import re
 import sys
 import sysconfig
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 from model.vocabulary.settings import require
@@ -25,12 +24,12 @@ def read_words() -> Iterator[tuple[str, int]]:
                 yield word, number
 
 
-def read_keys(file: str) -> Iterator[tuple[str, int]]:
-    """Yield the lines of a file with their numbers; raise ``ValueError`` if there is none."""
+def read_keys(file: str) -> list[str]:
+    """Return the lines of a file; raise ``ValueError`` if there is none."""
     try:
         lines = Path(file).read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:  # such as bytes that are no UTF-8
         msg = f"keys_file is {file!r}, which cannot be read ({error})"
         raise ValueError(msg) from error
     require(lines != [""], "keys_file", file, "a file with a key in each line")
-    yield from zip(lines, count(1))
+    return lines

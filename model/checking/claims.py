@@ -11,10 +11,6 @@ Theory of operation: a room collects what it judges (a workload and a trace, the
 in an evidence object ``E``. Its ``ClaimSet`` lists the claims about ``E``, and the interesting
 cases with the functions that count them. A guard is the case that a claim needs: without it the
 claim could hold untested. One trace need not contain the guard; all traces together must.
-
-Recorded steps are validated as in Cirstea, Kuppe, Loillier, Merz, "Validating Traces of Distributed
-Programs Against TLA+ Specifications": all states that a nondeterministic model may be in are
-followed at once.
 """
 
 import enum
@@ -26,8 +22,6 @@ from typing import Generic, NamedTuple, TypeVar
 from model.vocabulary.trace import kind_of
 
 E = TypeVar("E")
-S = TypeVar("S")
-R = TypeVar("R")
 
 SHOWN = 5
 """Number of counterexamples that a witness contains, at most."""
@@ -170,35 +164,28 @@ class ClaimSet(Generic[E]):
         return Judgement(verdicts, counts)
 
     def over_all(self, judgements: Iterable[Judgement]) -> tuple[Verdict, ...]:
-        """Summarise the judgements of many traces: see :func:`over_all`."""
-        return over_all(judgements, self.guards)
+        """Summarise the judgements of many traces, claim by claim.
 
-
-# ------------------------------------------------------------------------------------ many traces
-
-
-def over_all(judgements: Iterable[Judgement], guard_of: Mapping[str, str]) -> tuple[Verdict, ...]:
-    """Summarise the judgements of many traces, claim by claim.
-
-    A claim is broken if one trace breaks it; the first such verdict is shown. It holds if it held
-    at least once, and if its guard occurred where it held. Otherwise nothing was put to the test.
-    ``guard_of`` names the guard of each claim.
-    """
-    broken: dict[str, Verdict] = {}
-    held: Counter[str] = Counter()
-    occurred: Counter[str] = Counter()
-    for judgement in judgements:
-        for verdict in judgement.verdicts:
-            held.setdefault(verdict.claim, 0)
-            if verdict.outcome is Outcome.BROKEN:
-                broken.setdefault(verdict.claim, verdict)
-            elif verdict.outcome is Outcome.HOLDS:
-                held[verdict.claim] += 1
-                occurred[verdict.claim] += judgement.guards[guard_of[verdict.claim]]
-    return tuple(
-        broken.get(claim) or _summary(claim, times, occurred[claim], guard_of[claim])
-        for claim, times in held.items()
-    )
+        A claim is broken if one trace breaks it; the first such verdict is shown. It holds if it
+        held at least once, and if its guard occurred where it held. Otherwise nothing was put to
+        the test.
+        """
+        guard_of = self.guards
+        broken: dict[str, Verdict] = {}
+        held: Counter[str] = Counter()
+        occurred: Counter[str] = Counter()
+        for judgement in judgements:
+            for verdict in judgement.verdicts:
+                held.setdefault(verdict.claim, 0)
+                if verdict.outcome is Outcome.BROKEN:
+                    broken.setdefault(verdict.claim, verdict)
+                elif verdict.outcome is Outcome.HOLDS:
+                    held[verdict.claim] += 1
+                    occurred[verdict.claim] += judgement.guards[guard_of[verdict.claim]]
+        return tuple(
+            broken.get(claim) or _summary(claim, times, occurred[claim], guard_of[claim])
+            for claim, times in held.items()
+        )
 
 
 def _summary(claim: str, times: int, occurred: int, guard: str) -> Verdict:
@@ -209,45 +196,3 @@ def _summary(claim: str, times: int, occurred: int, guard: str) -> Verdict:
         return Verdict(claim, Outcome.UNDETERMINED, sentence)
     sentence = f"Held in {times:,} traces with {occurred:,} {guard} in all."
     return Verdict(claim, Outcome.HOLDS, sentence)
-
-
-# ----------------------------------------------------------------------------- recorded behaviours
-
-
-def validate(
-    initial: Iterable[S],
-    follow: Callable[[S, R], Iterable[S]],
-    recorded: Iterable[R],
-    *,
-    claim: str = "recorded steps are allowed",
-    describe: Callable[[R], str] = str,
-    explain: Callable[[S, R], Iterable[str]] = lambda state, step: (),
-) -> Verdict:
-    """Follow a recording through the model, and judge whether the model allows every step.
-
-    ``follow`` returns the states in which the model may be after a recorded step, none if it does
-    not allow the step; ``explain`` says what it would have allowed. States are compared with
-    ``==``. The verdict names the first step that no state allows: later steps prove nothing.
-    Without a recorded step the verdict is undetermined.
-    """
-    states = _distinct(initial)
-    count = 0
-    for step in recorded:
-        followed = _distinct(after for state in states for after in follow(state, step))
-        if not followed:
-            sentence = f"Step {count} is not allowed: {describe(step)}."
-            witness = tuple(line for state in states[:1] for line in explain(state, step))
-            return Verdict(claim, Outcome.BROKEN, sentence, witness)
-        states = followed
-        count += 1
-    if not count:
-        return Verdict(claim, Outcome.UNDETERMINED, "Nothing was recorded.")
-    return Verdict(claim, Outcome.HOLDS, f"All {count:,} recorded steps are allowed.")
-
-
-def _distinct(states: Iterable[S]) -> list[S]:
-    distinct: list[S] = []
-    for state in states:
-        if state not in distinct:
-            distinct.append(state)
-    return distinct

@@ -7,8 +7,8 @@ Rules of this file:
 
 1. A machine is data and pure functions; the same state always has the same actions in the same
    order. Paths rely on it: the search remembers one parent of a state and asks for actions again.
-2. Counts, verdicts and paths are a function of the machine, the claims and the limits alone. No
-   set is iterated over; a dict remembers the order in which states were found.
+2. Counts, verdicts and paths are a function of the machine and the claims alone. No set is iterated
+   over; a dict remembers the order in which states were found.
 3. A claim that says "always" holds only if nothing was left unseen *and* its guards occurred.
 
 Theory of operation: the search proceeds by levels; a level is the states at one distance from the
@@ -79,13 +79,12 @@ class Kind(enum.Enum):
 
     ALWAYS = "always"
     SOMETIMES = "sometimes"
-    REACHABLE = "reachable"
     NO_DEADLOCK = "no deadlock"
 
 
 @dataclass(frozen=True, slots=True)
 class StateClaim(Generic[S]):
-    """A claim about the states of a machine, made by one of the four functions below."""
+    """A claim about the states of a machine, made by one of the three functions below."""
 
     kind: Kind
     name: str
@@ -108,7 +107,7 @@ def always(
 ) -> StateClaim[S]:
     """Claim that the predicate is true in every state (safety).
 
-    ``guards`` names the ``sometimes`` or ``reachable`` claims without which the claim would be
+    ``guards`` names the ``sometimes`` claims without which the claim would be
     empty; until all of them have occurred it is undetermined. ``explain`` says what is wrong with
     a state that breaks the claim, without a full stop. Raises ValueError if no guard is named.
     """
@@ -120,11 +119,6 @@ def always(
 def sometimes(name: str, predicate: Callable[[S], bool]) -> StateClaim[S]:
     """Guard against an empty test: the predicate is true in at least one state."""
     return StateClaim(Kind.SOMETIMES, name, predicate)
-
-
-def reachable(name: str, predicate: Callable[[S], bool]) -> StateClaim[S]:
-    """Claim that the machine can reach a state where the predicate is true."""
-    return StateClaim(Kind.REACHABLE, name, predicate)
 
 
 def no_deadlock(
@@ -186,9 +180,9 @@ class Exploration(Generic[Seen, Taken]):
 
     ``unique_states`` counts states, ``transitions`` counts the successors generated on the way
     (initial states are not among them), ``depth`` is the distance of the farthest state found, in
-    actions. ``cut`` names the limit that ended the search, or is None if nothing was left
-    unseen. ``paths`` has a shortest path for each claim that was broken or whose state was
-    reached, by the name of the claim.
+    actions. ``cut`` names what ended the search, or is None if nothing was left unseen. ``paths``
+    has a shortest path for each claim that was broken or whose state was reached, by the name of
+    the claim.
     """
 
     unique_states: int
@@ -208,7 +202,6 @@ class _Search(Generic[S, A]):
 
     machine: Machine[S, A]
     claims: Sequence[StateClaim[S]]
-    max_states: int
     parents: dict[S, S] = field(default_factory=dict)
     transitions: int = 0
     depth: int = 0
@@ -219,9 +212,6 @@ class _Search(Generic[S, A]):
     def start(self) -> list[S]:
         """Return the initial states, each once."""
         level = list(dict.fromkeys(self.machine.initial))
-        if len(level) > self.max_states:
-            self.cut = _states_limit(self.max_states)
-            del level[self.max_states :]
         self.parents = dict(zip(level, level, strict=True))
         self.observe(level, [])
         return level
@@ -229,7 +219,7 @@ class _Search(Generic[S, A]):
     def expand(self, level: list[S]) -> list[S]:
         """Return the new states that are one action away from a level."""
         # Nearly all the time of a search is spent here, hence the local names.
-        actions, parents, max_states = self.machine.actions, self.parents, self.max_states
+        actions, parents = self.machine.actions, self.parents
         transitions = self.transitions
         found: list[S] = []
         stuck: list[S] = []
@@ -238,13 +228,8 @@ class _Search(Generic[S, A]):
             for _, successor in actions(state):
                 transitions += 1
                 if successor not in parents:
-                    if len(parents) >= max_states:
-                        self.cut = _states_limit(max_states)
-                        break
                     parents[successor] = state
                     found.append(successor)
-            if self.cut:
-                break
             if transitions == before:
                 stuck.append(state)
         self.transitions = transitions
@@ -290,8 +275,6 @@ def explore(
     machine: Machine[S, A],
     claims: Sequence[StateClaim[S]] = (),
     *,
-    max_states: int = 2_000_000,
-    max_depth: int | None = None,
     stop_at_first_broken: bool = False,
     promise: str | None = None,
 ) -> Exploration[S, A]:
@@ -301,23 +284,20 @@ def explore(
     whole machine; with ``stop_at_first_broken`` it ends with the level in which a claim breaks.
     With ``promise``, the name of an ``always`` or ``no_deadlock`` claim, only this claim and the
     guards are judged, and the search ends when the claim breaks: that is how a planted bug is
-    searched for. States at ``max_depth`` actions from the start are seen but not expanded.
+    searched for.
 
-    Raises ValueError for a limit that leaves nothing to search, for two claims of one name, for a
-    guard that is no ``sometimes`` or ``reachable`` claim of this search, and for a machine whose
-    actions change.
+    Raises ValueError for two claims of one name, for a guard that is no ``sometimes`` claim of this
+    search, and for a machine whose actions change.
     """
     if promise is not None:
         claims = [claim for claim in claims if not claim.is_safety or claim.name == promise]
         stop_at_first_broken = True
-    _check(claims, max_states, max_depth)
-    search = _Search(machine, claims, max_states)
+    _check(claims)
+    search = _Search(machine, claims)
     level = search.start()
     while level and not search.cut:
         if stop_at_first_broken and search.has_broken():
             search.cut = "the first broken claim"
-        elif search.depth == max_depth:
-            search.cut = f"the limit of {_count(max_depth, 'action')} from the start"
         else:
             level = search.expand(level)
     paths = {name: search.path_to(state) for name, state in search.sightings.items()}
@@ -331,11 +311,7 @@ def explore(
     )
 
 
-def _check(claims: Sequence[StateClaim[S]], max_states: int, max_depth: int | None) -> None:
-    if max_states < 1:
-        raise ValueError(f"max_states is {max_states}; expected at least 1")
-    if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth is {max_depth}; expected at least 0")
+def _check(claims: Sequence[StateClaim[S]]) -> None:
     names = [claim.name for claim in claims]
     sightable = {claim.name for claim in claims if not claim.is_safety}
     for claim in claims:
@@ -344,7 +320,7 @@ def _check(claims: Sequence[StateClaim[S]], max_states: int, max_depth: int | No
         for guard in claim.guards:
             if guard not in sightable:
                 raise ValueError(
-                    f"the guard {guard!r} of {claim.name!r} is no sometimes or reachable claim here"
+                    f"the guard {guard!r} of {claim.name!r} is no sometimes claim here"
                 )
 
 
@@ -362,8 +338,7 @@ def _judge(claim: StateClaim[S], search: _Search[S, A], path: Path[S, A] | None)
         sentence = f"Not seen in {states}, but {search.cut} ended the search."
         return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
     sentence = f"Not seen, and {states} are all there are."
-    is_guard = claim.kind is Kind.SOMETIMES
-    return Verdict(claim.name, Outcome.UNDETERMINED if is_guard else Outcome.BROKEN, sentence)
+    return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
 
 
 def _judge_safety(claim: StateClaim[S], search: _Search[S, A], path: Path[S, A] | None) -> Verdict:
@@ -389,10 +364,6 @@ def _explanation(claim: StateClaim[S], state: S) -> tuple[str, ...]:
     if claim.kind is Kind.NO_DEADLOCK:
         return ("No action is possible in this state, and it is not a final one.",)
     return (f"{claim.explain(state)}.",) if claim.explain else ()
-
-
-def _states_limit(max_states: int) -> str:
-    return f"the limit of {_count(max_states, 'state')}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -92,33 +92,19 @@ def watch(
 # -------------------------------------------------------------------------------------- shedding
 
 
-def shed_share(utilisation: float, tau1: float, base: float = 0.0, power: int = 1) -> float:
-    """Return the share of arrivals to shed: ``base + (1 - base) * x**power`` above tau1, else 0.
-
-    ``power`` is 1 (linear) or 2 (quadratic); x is 0 at ``tau1`` and 1 at full utilisation.
-    """
-    if utilisation <= tau1:
-        return 0.0
-    x = (min(utilisation, 1.0) - tau1) / (1 - tau1) if tau1 < 1 else 1.0
-    return float(base + (1 - base) * (x if power == 1 else x * x))
-
-
-def sheds(did: bool, smoothed: float, tau1: float, margin: float) -> bool:
-    """Return whether to shed; ``did`` says whether the chain has been shedding.
-
-    Shedding stops only ``margin`` below where it starts. Without a margin, a base share greater
-    than 0 switches shedding on and off at ``tau1``.
-    """
-    return smoothed > (tau1 - margin if did else tau1)
-
-
 def share_to_shed(
     did: bool, smoothed: float, tau1: float, base: float, power: int, margin: float
 ) -> float:
-    """Return the share of arrivals to shed from now on; ``base`` if shedding merely goes on."""
-    if not sheds(did, smoothed, tau1, margin):
-        return 0.0
-    return max(base, shed_share(smoothed, tau1, base, power))
+    """Return the share of arrivals to shed: ``base + (1 - base) * x**power`` above tau1.
+
+    ``power`` is 1 (linear) or 2 (quadratic); x is 0 at ``tau1`` and 1 at full utilisation. A chain
+    that ``did`` shed goes on with ``base`` until the utilisation is ``margin`` below ``tau1``:
+    without a margin, a base above 0 switches shedding on and off there.
+    """
+    if smoothed <= tau1:
+        return base if did and smoothed > tau1 - margin else 0.0
+    x = (min(smoothed, 1.0) - tau1) / (1 - tau1) if tau1 < 1 else 1.0
+    return float(base + (1 - base) * (x if power == 1 else x * x))
 
 
 # ------------------------------------------------------------------------------------ block size

@@ -162,11 +162,7 @@ def run(workload: Workload, changes: SetupChanges | None = None) -> Trace:
 
 def make_system() -> System:
     """Return the reference as a System."""
-
-    def run_by_seed(workload: Workload, /) -> Trace:
-        return run(workload)
-
-    return run_by_seed
+    return run
 
 
 class Recorder:

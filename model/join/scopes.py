@@ -40,6 +40,7 @@ from model.join.state import (
     Ranks,
     boundary,
     channel_of,
+    goes_right,
     lanes,
     other,
 )
@@ -292,7 +293,8 @@ def describe_emitted(scope: Scope, before: State, after: State) -> str:
 
 def chart(scope: Scope, path: Path[State, Action]) -> tuple[str, ...]:
     """Return the lines of a message-sequence chart, header first."""
-    columns = max(len(state.chain.workers) for state in (path.initial, *_states(path)))
+    states = [path.initial, *(state for _, state in path.steps)]
+    columns = max(len(state.chain.workers) for state in states)
     lines = [_line("", [f"worker {n}" for n in range(columns)])]
     before = path.initial
     for number, (action, after) in enumerate(path.steps, start=1):
@@ -304,11 +306,6 @@ def chart(scope: Scope, path: Path[State, Action]) -> tuple[str, ...]:
         lines.append(_line(f"{number:>3}. ", cells))
         before = after
     return tuple(lines)
-
-
-def _states(path: Path[State, Action]) -> Iterator[State]:
-    for _, state in path.steps:
-        yield state
 
 
 def _line(number: str, cells: Sequence[str]) -> str:
@@ -338,7 +335,7 @@ def describe_action(before: State, after: State, action: Action) -> str:
     if what in ("receive", "acknowledge"):
         message = _message(before, action)
         text = _received(message) + ", which stays in the channel" * repeats
-        return f"--> {text}" if _from_left(message) else f"<-- {text}"
+        return f"--> {text}" if goes_right(message) else f"<-- {text}"
     if what == "drop":
         lane, _ = lanes(chain.workers[at], stream)
         kept, _ = lanes(after.chain.workers[at], stream)
@@ -376,7 +373,3 @@ def _received(message: Message) -> str:
     if isinstance(message, Block):
         return f"[{name_tuples(message.stream, message.tuples)}]"
     return f"ACK {message.stream}{message.number or ''}"
-
-
-def _from_left(message: Message) -> bool:
-    return (message.stream == R) == isinstance(message, Block)

@@ -117,15 +117,12 @@ class Content(Protocol):
 
     def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
         """Return the pairs of tuples of a stream with tuples of the other one."""
-        ...
 
     def least_us(self, stream: str, ranks: Ranks) -> int:
         """Return the least event time; ``END_US`` if there is no tuple."""
-        ...
 
     def split_at(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
         """Return the tuples with an event time below the horizon, and the others, in order."""
-        ...
 
 
 class Listed(NamedTuple):

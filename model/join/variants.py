@@ -12,6 +12,7 @@ Rules of this file:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain as chained
 
 from model.checking.explorer import Exploration
@@ -35,7 +36,7 @@ from model.join.state import (
     with_worker,
 )
 from model.join.state_claims import LOST, STUCK, TWICE, claims_of
-from model.vocabulary import Event, JoinConfig, System, Trace, Workload
+from model.vocabulary import Event, JoinConfig, System, Workload
 from model.vocabulary.join import And, R, S
 
 PAPER = "S2J, read literally"
@@ -101,12 +102,7 @@ class Variant:
 
     def make_system(self) -> System:
         """Return the reference run with the mistake in it."""
-        changes = changes_of(self.scope)
-
-        def run_with_changes(workload: Workload, /) -> Trace:
-            return run(workload, changes)
-
-        return run_with_changes
+        return partial(run, changes=changes_of(self.scope))
 
 
 # -------------------------------------------------------------------- decisions and transitions
@@ -284,9 +280,6 @@ VARIANTS: Mapping[str, Variant] = {
 }
 
 
-MAX_STATES = 5_000_000
-
-
 def scope_of(name: str, variant: str | None = None) -> Scope:
     """Return a scope, or what a variant makes of it.
 
@@ -295,9 +288,7 @@ def scope_of(name: str, variant: str | None = None) -> Scope:
     return SCOPES[name] if variant is None else VARIANTS[variant].spoil(SCOPES[name])
 
 
-def explore(
-    scope: str, variant: str | None = None, max_states: int = MAX_STATES
-) -> Exploration[State, Action]:
+def explore(scope: str, variant: str | None = None) -> Exploration[State, Action]:
     """Search a scope; with a variant, until the promise that it breaks is broken.
 
     Raises KeyError for an unknown name.
@@ -306,6 +297,5 @@ def explore(
     return search(
         machine_of(chosen),
         claims_of(chosen),
-        max_states=max_states,
         promise=None if variant is None else VARIANTS[variant].promise,
     )

@@ -10,6 +10,7 @@ Rules of this file:
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from math import isfinite
 
 from model.script.rules import Rules
@@ -21,17 +22,15 @@ REDELIVERED = ""
 """Reason of an arrival that repeats an admitted tuple. It is no rejection."""
 
 
+@dataclass(slots=True)
 class Clock:
     """The progress of one sensor."""
 
-    __slots__ = ("cluster", "ids", "latest_us", "watermark_us")
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.watermark_us = 0
-        self.latest_us = 0
-        self.ids: dict[int, int] = {}
-        """Event times of the admitted tuples, by identity."""
-        self.cluster = cluster
+    cluster: Cluster
+    watermark_us: int = 0
+    latest_us: int = 0
+    ids: dict[int, int] = field(default_factory=dict)
+    """Event times of the admitted tuples, by identity."""
 
 
 class Intake:

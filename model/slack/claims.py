@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 from model.checking.accounts import row_cases
-from model.checking.claims import COMPLETE, ClaimSet, Judgement, Recording, Verdict
+from model.checking.claims import COMPLETE, ClaimSet, Judgement, Recording
 from model.slack import clock_claims, coverage_claims
 from model.slack.evidence import Truth, observe_trace, truth_of
 from model.vocabulary import SlackConfig, Step, Trace, Workload
@@ -141,8 +141,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     CASES,
 )
 
-over_all = CLAIMS.over_all
-
 
 def judge(workload: Workload, trace: Trace, recording: Recording = COMPLETE) -> Judgement:
     """Judge every promise that the workload puts to the test, and count the cases.
@@ -151,8 +149,3 @@ def judge(workload: Workload, trace: Trace, recording: Recording = COMPLETE) -> 
     """
     truth = truth_of(workload)
     return CLAIMS.judge(Evidence(truth, observe_trace(truth, trace)), recording)
-
-
-def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
-    """Return the verdicts on a trace without the counts."""
-    return judge(workload, trace).verdicts

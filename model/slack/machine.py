@@ -11,7 +11,8 @@ Rules of this file:
 * Each closed window with a tuple is judged at most once, L after its end.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from model.slack.requirement import WindowFacts, cv_squared_of, requirement_of
@@ -25,25 +26,16 @@ from model.windows.state import ByWindow
 # ---------------------------------------------------------------------------------------- state
 
 
+@dataclass(slots=True)
 class Counts:
     """Tuple counts of a closed window that has not been judged."""
 
-    __slots__ = ("has_negative", "late", "n_late", "n_rcv", "received")
-
-    def __init__(
-        self,
-        n_rcv: int = 0,
-        n_late: int = 0,
-        received: Sequence[float] = (),
-        late: Iterable[float] = (),
-        has_negative: bool = False,
-    ) -> None:
-        self.has_negative = has_negative
-        self.n_rcv = n_rcv
-        self.n_late = n_late
-        self.received = received
-        """Values in the first answer; kept, like ``late``, only if the requirement needs values."""
-        self.late = list(late)
+    n_rcv: int = 0
+    n_late: int = 0
+    received: Sequence[float] = ()
+    """Values in the first answer; kept, like ``late``, only if the requirement needs values."""
+    late: list[float] = field(default_factory=list)
+    has_negative: bool = False
 
 
 class TaskState(NamedTuple):
@@ -102,7 +94,7 @@ class Task(WindowTask[SlackConfig]):
         self.unjudged = ByWindow(
             Counts,
             (
-                (index, key, Counts(n_rcv, n_late, received, late, has_negative))
+                (index, key, Counts(n_rcv, n_late, received, [*late], has_negative))
                 for index, key, n_rcv, n_late, received, late, has_negative in state.unjudged
             ),
         )

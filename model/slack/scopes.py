@@ -19,7 +19,6 @@ from model.checking.explorer import (
     StateClaim,
     always,
     no_deadlock,
-    reachable,
     sometimes,
 )
 from model.slack.protocol import ARRIVAL, Action, Scope, State, Transitions
@@ -117,7 +116,7 @@ def _guards_of(scope: Scope) -> Iterator[StateClaim[State]]:
         sometimes(BESIDE, _is_beside),
         sometimes(OVER, lambda state: _is_over(scope, state)),
         sometimes(SLACK, lambda state: state.task.stream.wm_us < state.task.stream.t_max_us),
-        reachable(AGED, lambda state: state.plan is not None and state.plan.reason == "age"),
+        sometimes(AGED, lambda state: state.plan is not None and state.plan.reason == "age"),
     )
     if scope.deliveries > 1:
         yield sometimes(KNOWN, lambda state: _has_known_redelivery(scope, state))

@@ -41,17 +41,14 @@ class TimeDelta(Protocol):
     @property
     def days(self) -> int:
         """Whole days, perhaps negative."""
-        ...
 
     @property
     def seconds(self) -> int:
         """Seconds of the last day."""
-        ...
 
     @property
     def microseconds(self) -> int:
         """Microseconds of the last second."""
-        ...
 
 
 def parse_duration_us(text: str) -> int:

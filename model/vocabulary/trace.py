@@ -374,4 +374,3 @@ class System(Protocol):
 
     def __call__(self, workload: Workload, /) -> Trace:
         """Run the workload to its end and return the trace."""
-        ...

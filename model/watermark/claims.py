@@ -125,8 +125,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     CASES,
 )
 
-over_all = CLAIMS.over_all
-
 
 def judge(workload: Workload, trace: Trace, recording: Recording = COMPLETE) -> Judgement:
     """Judge every promise that the workload puts to the test, and count the cases.

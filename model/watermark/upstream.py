@@ -6,6 +6,8 @@ Rules of this file:
 * An operator knows no identities, so a redelivery enters its cluster.
 """
 
+from dataclasses import dataclass
+
 from model.vocabulary import Event, Step, WatermarkConfig, task_of
 from model.vocabulary.watermark import Inserted, Passing
 from model.watermark.rules import Rules
@@ -14,17 +16,15 @@ from model.windows.state import BEFORE_TIME_US
 from model.windows.upstream import Insertion, Passed, Upstream
 
 
+@dataclass(slots=True)
 class _Operator:
     """One upstream operator."""
 
-    __slots__ = ("cluster", "passed_us", "t_max_us", "wm_us")
-
-    def __init__(self, k: int) -> None:
-        self.passed_us: int | None = None
-        """The arrival clock at the last passing; None before the first."""
-        self.cluster = Cluster(k)
-        self.t_max_us = BEFORE_TIME_US
-        self.wm_us = BEFORE_TIME_US
+    cluster: Cluster
+    passed_us: int | None = None
+    """The arrival clock at the last passing; None before the first."""
+    t_max_us: int = BEFORE_TIME_US
+    wm_us: int = BEFORE_TIME_US
 
 
 class Upstreams:
@@ -34,7 +34,7 @@ class Upstreams:
 
     def __init__(self, config: WatermarkConfig, rules: Rules) -> None:
         self._config, self._rules = config, rules
-        self._operators = [_Operator(config.k) for _ in range(config.upstreams)]
+        self._operators = [_Operator(Cluster(config.k)) for _ in range(config.upstreams)]
         self._arrived_us: int | None = None  # the latest arrival time so far
         self._began_us = 0  # that of the first arrival
         self._inserted_us = BEFORE_TIME_US

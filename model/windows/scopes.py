@@ -26,8 +26,6 @@ A_co = TypeVar("A_co", covariant=True)
 ScopeT = TypeVar("ScopeT")
 RulesT = TypeVar("RulesT")
 
-MAX_STATES = 20_000_000
-
 # ---------------------------------------------------------------------------------------- state
 
 
@@ -171,11 +169,9 @@ class TransitionSystem(Protocol[S, A_co]):
 
     def initial(self) -> S:
         """Return the state in which nothing has arrived."""
-        ...
 
     def actions(self, state: S) -> Iterator[tuple[A_co, S]]:
         """Yield every action that is possible, with the state it leads to."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +197,7 @@ class ScopeExplorer(Generic[ScopeT, S, A, RulesT]):
             lambda state: self.describe_state(scope, state),
         )
 
-    def explore(
-        self, scope: str, variant: str | None = None, max_states: int = MAX_STATES
-    ) -> Exploration[S, A]:
+    def explore(self, scope: str, variant: str | None = None) -> Exploration[S, A]:
         """Search a scope; with a variant, until something breaks.
 
         Raise ``KeyError`` for an unknown name.
@@ -212,6 +206,5 @@ class ScopeExplorer(Generic[ScopeT, S, A, RulesT]):
         return search(
             self.machine_of(chosen, variant),
             self.claims_of(chosen),
-            max_states=max_states,
             stop_at_first_broken=variant is not None,
         )

@@ -49,16 +49,15 @@ class GroupingTuning:
     the configuration, as a guess."""
 
 
+@dataclass(slots=True, eq=False)
 class _Mark:
     """The end of a micro-batch, which every sender reaches."""
 
-    __slots__ = ("ends_window", "next_batch", "next_tuple", "senders")
-
-    def __init__(self, senders: int, next_batch: int, next_tuple: int, *, ends_window: bool):
-        self.senders = senders  # still to come
-        self.next_batch = next_batch
-        self.next_tuple = next_tuple
-        self.ends_window = ends_window
+    senders: int
+    """Senders still to come."""
+    next_batch: int
+    next_tuple: int
+    ends_window: bool
 
 
 class GroupingCluster:

@@ -37,7 +37,9 @@ def summary_of(
     if not len(passed.ended_us):
         return counts
     rates, balance = _rates(cluster, passed, spans), _balance(cluster, passed, spans)
-    return {**counts, **rates, **balance, **_load(cluster, passed)}
+    duration_us = float(passed.ended_us.max())
+    busy = [instance.station.busy.mean(duration_us) for instance in cluster.instances]
+    return {**counts, **rates, **balance, "busiest": max(busy)}
 
 
 def _counts(cluster: GroupingCluster, spans: list[Span], arrived: Arrived, trace: Trace) -> Summary:
@@ -105,15 +107,6 @@ def _balance(cluster: GroupingCluster, passed: Passages, spans: list[Span]) -> S
         figures |= {"mean_rho": float(np.mean(rhos)), "largest_rho": max(rhos)}
         figures["mean_imbalance"] = float(np.mean(imbalances))
     return figures
-
-
-def _load(cluster: GroupingCluster, passed: Passages) -> Summary:
-    """Return how busy instances are."""
-    duration_us = float(passed.ended_us.max())
-    busy = [instance.station.busy.mean(duration_us) for instance in cluster.instances]
-    return {
-        "busiest": max(busy),
-    }
 
 
 # ---------------------------------------------------------------------------------------- series

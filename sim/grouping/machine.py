@@ -23,48 +23,35 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from model.vocabulary import Event, GroupingConfig, Step
+from sim.timed_room import Restorable
 
 
-class GroupingMachine(Protocol):
-    """All senders of a stream, and the instances behind them."""
+class GroupingMachine(Restorable, Protocol):
+    """All senders of a stream, and the instances behind them.
+
+    A checkpoint is of the senders alone: each tuple that an instance serves is one of its own.
+    """
 
     def route(self, sender: int, key: str) -> int:
         """Route the next tuple of a sender; return its instance."""
-        ...
 
     def end_batch(self, sender: int) -> object:
         """End a sender's part of a micro-batch: it has routed all of it."""
-        ...
 
     def is_full(self, tuples: int) -> bool:
         """Return whether a window with so many tuples ends with this micro-batch."""
-        ...
 
     def rebalance(self, times_us: tuple[int, ...], tiers: tuple[int, ...]) -> Sequence[Step]:
         """Begin a window with these times and distances; return the steps that can be seen.
 
         All senders have ended the last micro-batch of the window before.
         """
-        ...
 
     def serve(self, instance: int, window: int, event: Event) -> Sequence[Step]:
         """Let an instance take in a tuple of a window; return the steps that can be seen."""
-        ...
 
     def results(self) -> Iterable[Step]:
         """Return partial aggregates and answers, after everything has been served."""
-        ...
-
-    def saved(self) -> object:
-        """Return the content of a checkpoint of the senders.
-
-        Instances have no part in it: each tuple that an instance serves is a checkpoint of its own.
-        """
-        ...
-
-    def restore(self, saved: object) -> None:
-        """Let the senders go on from a checkpoint, and forget everything else."""
-        ...
 
 
 MachineOf: TypeAlias = Callable[[GroupingConfig], GroupingMachine]

@@ -6,6 +6,7 @@ Rules of this file:
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 from math import inf
 from typing import NamedTuple
@@ -18,29 +19,21 @@ from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 
 
+@dataclass(slots=True, eq=False)
 class Passage:
     """A tuple on its way through the cluster. Changed in place, for speed."""
 
-    __slots__ = (
-        "arrived_us",
-        "began_us",
-        "ended_us",
-        "event",
-        "instance",
-        "sent_us",
-        "services",
-        "window",
-        "work_us",
-    )
-
-    def __init__(self, event: Event, window: int, work_us: float, arrived_us: float) -> None:
-        self.event = event
-        self.window = window
-        self.work_us = work_us
-        self.arrived_us = arrived_us
-        self.instance = -1  # to which it was routed
-        self.services = 0  # begun, including those that a failure broke off
-        self.sent_us = self.began_us = self.ended_us = inf
+    event: Event
+    window: int
+    work_us: float
+    arrived_us: float
+    instance: int = -1
+    """Instance to which it was routed."""
+    services: int = 0
+    """Services begun, including those that a failure broke off."""
+    sent_us: float = inf
+    began_us: float = inf
+    ended_us: float = inf
 
 
 class Span(NamedTuple):

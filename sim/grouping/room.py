@@ -13,7 +13,7 @@ from sim.kernel.distributions import Exponential
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.recorder import Summary
-from sim.kernel.run import Course, TimedRun, run
+from sim.kernel.run import TimedRun, run
 from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import At, Every
 from sim.timed_figures import Panel, PanelLine, RunPlot
@@ -81,8 +81,8 @@ def _restate(workload: Workload, config: GroupingConfig) -> Plan:
     return stated_plan(workload, stated_cluster(config))
 
 
-def _title(course: Course) -> str:
-    summary = course.summary
+def _title(timed: TimedRun) -> str:
+    summary = timed.summary
     policy, n, seed = (summary[name] for name in ("policy", "instances", "seed"))
     return f"{summary['input']}\npolicy {policy}, {n} instances (workers), seed {seed}"
 

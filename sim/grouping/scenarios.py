@@ -8,7 +8,6 @@ reach the senders a little out of order.
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -99,10 +98,12 @@ def words(size: Size) -> Plan:
 
     The lines of a file may take their place; after the last one comes the first one again.
     """
-    name, read = f"words of Python {platform.python_version()}", read_words
-    if size.keys_file is not None:
-        name, read = f"keys of {Path(size.keys_file).name}", partial(read_keys, size.keys_file)
-    keys = tuple([word for word, _ in islice(read(), size.tuples)])
+    if size.keys_file is None:
+        name = f"words of Python {platform.python_version()}"
+        keys = tuple([word for word, _ in islice(read_words(), size.tuples)])
+    else:
+        name = f"keys of {Path(size.keys_file).name}"
+        keys = tuple(read_keys(size.keys_file)[: size.tuples])
     source = replace(_source(size, size.tuples), keys=keys, in_turn=True)
     return Plan((source,), name=f"{name}, simulated times")
 

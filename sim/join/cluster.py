@@ -30,7 +30,7 @@ from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station
-from sim.timed_room import check_all, kills_of, may_shed
+from sim.timed_room import check_all, kills_of
 
 
 class EmittedPairs(NamedTuple):
@@ -101,7 +101,6 @@ class ChainCluster:
         self._broken_off: set[int] = set()
         self._pending: list[EmittedPairs] = []
         self._kept_resizings = 0  # number of changes before the epoch under way
-        self._sheds = may_shed(plan)
         self._polls = Clock(env, tuning.intake_us, self._poll)
         self._looks = Clock(env, tuning.hint_us, self._let_look)
         self._controls = Clock(env, tuning.control.every_us, self._control)
@@ -126,9 +125,7 @@ class ChainCluster:
 
     def admits(self, item: Tuple) -> bool:
         """Return whether the worker where a tuple enters takes it in; a full one may shed it."""
-        return (
-            not self._sheds or not self.line.sheds(item.stream) or self.line.has_room(item.stream)
-        )
+        return not self.line.sheds(item.stream) or self.line.has_room(item.stream)
 
     def arrive(self, event: Event) -> None:
         """Add an arrival to the intake of its stream."""

@@ -182,57 +182,34 @@ def _load(run: FinishedRun) -> Summary:
 
 
 def _bandwidth(run: FinishedRun) -> Summary:
-    """Return bytes between workers, against the formula of docs/join.md, section 8."""
+    """Return bytes between workers, against the formula of docs/join.md, section 8.
+
+    A block has two headers for a hop: its own, and that of its acknowledgement.
+    """
     cluster, span_us = run.cluster, run.span_us
     sent, tuples = cluster.line.sent, cluster.line.tuples_sent
     if not tuples or not span_us:
         return {}
-    expected = traffic_of(run)
-    headers = expected.header_bytes * (sent["block"] + sent["ack"])
-    payload = expected.tuple_bytes * tuples
+    tuple_bytes, header_bytes = cluster.plan.cluster.tuple_bytes, cluster.tuning.costs.header_bytes
+    headers = header_bytes * (sent["block"] + sent["ack"])
+    payload = tuple_bytes * tuples
     mean_block = tuples / sent["block"]
     figures: Summary = {
         "blocks": sent["block"],
         "mean_block": mean_block,
         "bytes_per_s": (payload + headers) / span_us * 1e6,
-        "hint_bytes_per_s": expected.header_bytes * sent["hint"] / span_us * 1e6,
+        "hint_bytes_per_s": header_bytes * sent["hint"] / span_us * 1e6,
         "header_share": headers / payload,
     }
     # The formula assumes a fixed number of workers, and that tuples cross once.
     if cluster.resizings or cluster.failures:
         return figures
-    figures["bytes_per_s_bound"] = expected.bytes_per_s(mean_block)
-    figures["header_share_bound"] = expected.overhead_bound(mean_block)
+    admitted = sum(len(each.source_id) for each in run.deliveries.values())
+    hops_per_s = admitted / span_us * 1e6 * (cluster.config.workers - 1)
+    header_bytes_per_s = hops_per_s * (2 * header_bytes / mean_block)
+    figures["bytes_per_s_bound"] = hops_per_s * tuple_bytes + header_bytes_per_s
+    figures["header_share_bound"] = 2 * header_bytes / (mean_block * tuple_bytes)
     return figures
-
-
-class Traffic(NamedTuple):
-    """The stream that a chain carries, and the sizes of its messages."""
-
-    tuples_per_s: float
-    """Tuples of both streams together."""
-    workers: int
-    tuple_bytes: float
-    header_bytes: float
-    """Bytes of a header; every block has two for a hop: its own and that of its acknowledgement."""
-
-    def bytes_per_s(self, mean_block: float) -> float:
-        """Return the bytes/s with blocks of this mean size."""
-        hops_per_s = self.tuples_per_s * (self.workers - 1)
-        return hops_per_s * self.tuple_bytes + hops_per_s * (2 * self.header_bytes / mean_block)
-
-    def overhead_bound(self, mean_block: float) -> float:
-        """Return the share by which headers exceed the least, at most."""
-        return 2 * self.header_bytes / (mean_block * self.tuple_bytes)
-
-
-def traffic_of(run: FinishedRun) -> Traffic:
-    """Return the parameters of the formula of docs/join.md, section 8, for a run."""
-    cluster = run.cluster
-    admitted = sum(len(run.deliveries[stream].source_id) for stream in STREAMS)
-    per_s = admitted / run.span_us * 1e6 if run.span_us else 0.0
-    tuple_bytes, header_bytes = cluster.plan.cluster.tuple_bytes, cluster.tuning.costs.header_bytes
-    return Traffic(per_s, cluster.config.workers, tuple_bytes, header_bytes)
 
 
 # ---------------------------------------------------------------------------------------- series

@@ -13,7 +13,7 @@ Rules of this file:
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypeAlias
@@ -36,17 +36,15 @@ Do: TypeAlias = Callable[[], Service]
 """A call of the machine, which returns its service."""
 
 
+@dataclass(slots=True, eq=False)
 class ChainTask:
     """A task in a worker's queue. Changed in place, for speed."""
 
-    __slots__ = ("do", "is_message", "service", "stream")
-
-    def __init__(self, do: Do, stream: str | None, *, is_message: bool = True) -> None:
-        self.do = do
-        self.stream = stream
-        """Stream of the tuples to admit; ``None`` for any other task."""
-        self.is_message = is_message
-        self.service = NOTHING
+    do: Do
+    stream: str | None
+    """Stream of the tuples to admit; ``None`` for any other task."""
+    is_message: bool = True
+    service: Service = NOTHING
 
 
 class _Transfer(NamedTuple):

@@ -19,7 +19,7 @@ from model.join.control import (
 from model.join.load_claims import Moment
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US, Decision
-from model.vocabulary.join_load import Measured
+from model.vocabulary.join_load import SHEDDING, Measured
 from model.vocabulary.settings import require
 from sim.join.line import Line
 from sim.join.machine import ChainMachine
@@ -34,8 +34,6 @@ class Shedding:
     def __init__(self, chances: Iterator[float]) -> None:
         self.share = 0.0
         """Share that is shed at present."""
-        self.offered = 0
-        """Number of arrivals that could be shed."""
         self.shed: set[int] = set()
         """Numbers, in the log, of the arrivals that were shed."""
         self._chances = chances
@@ -47,7 +45,6 @@ class Shedding:
         The first arrival always stays, so that there is no epoch without arrivals.
         """
         numbers = [event.seq for event in events if event.seq != first]
-        self.offered += len(numbers)
         if self.share:
             self.shed.update([each for each in numbers if self._chance(each) < self.share])
 
@@ -96,7 +93,6 @@ class LoadControl:
         self._largest = self._block_size = config.block_size
         self._watch = Watch()
         self._smoothed = 0.0
-        self._offered = self._shed = 0  # at the last moment
         self.concluded: list[Concluded] = []
         """Epochs that were measured."""
         require(not (config.decisions and control.rules), "rules", control.rules, NO_DECISIONS)
@@ -148,7 +144,6 @@ class LoadControl:
         if control.scale and self.wanted == m:
             self._watch, wanted = watch(self._watch, round(now_us), m, mean, limits)
             self.wanted = within(wanted, control.least, control.most)
-        offered, shed = self._shedding.offered, len(self._shedding.shed)
         moment = Moment(
             round(now_us),
             m,
@@ -156,16 +151,17 @@ class LoadControl:
             fullest,
             self._smoothed,
             self._shedding.share,
-            offered - self._offered,
-            shed - self._shed,
-            self.wanted,
         )
-        self._offered, self._shed = offered, shed
         known_us = watermark_us if NO_WATERMARK_US < watermark_us < END_US else None
         self.samples.append(Sample(now_us, moment, sum(held), waiting, self._block_size, known_us))
 
     def _set_share(self) -> None:
-        rule, did = self._control.rule, self._shedding.share > 0
+        control = self._control
         self._shedding.share = share_to_shed(
-            did, self._smoothed, rule.limits.tau1, rule.base, rule.power, rule.margin
+            self._shedding.share > 0,
+            self._smoothed,
+            control.limits.tau1,
+            control.base,
+            SHEDDING[control.shed],
+            control.margin,
         )

@@ -78,41 +78,33 @@ class ChainMachine(Protocol):
 
     def admit(self, worker: int, stream: str, events: Sequence[Event]) -> Service:
         """Admit arrivals of a stream at the worker where it enters, or reject them."""
-        ...
 
     def receive(self, worker: int, sender: int, message: object) -> Service:
         """Take a message from a neighbour, perhaps for the second time."""
-        ...
 
     def look(self, worker: int) -> Service:
         """Let a worker drop and send all that it may, and send hints to its neighbours."""
-        ...
 
     def end_intake(self) -> None:
         """End the intake of the epoch; every worker will :meth:`look` next."""
 
     def is_over(self) -> bool:
         """Return whether all workers are done with the epoch."""
-        ...
 
     def commit(self) -> Sequence[Step]:
         """Keep the state of the chain; return rejections and recorded steps of the epoch."""
-        ...
 
     def resize(self, workers: int) -> Service:
         """Change the number of workers between two epochs; return pairs and tuples that moved."""
-        ...
 
     def set_block_size(self, block_size: int) -> None:
         """Set the largest block, from the next one or from the next epoch on."""
 
     def is_overdue(self, worker: int, stream: str) -> bool:
         """Return whether overdue tuples of a stream wait at a worker."""
-        ...
 
     def gauges(self) -> ChainGauges:
         """Return the gauges of the chain."""
-        ...
 
 
 MachineOf: TypeAlias = Callable[[JoinConfig, ChainTuning], ChainMachine]

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from model.join.load_claims import Moment, Rule
+from model.join.load_claims import Moments
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.durations import write_duration
 from model.vocabulary.join import STREAMS, And, Decision, Match, Predicate, Rejected
@@ -20,7 +20,7 @@ from sim.join.machine import MachineOf
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
-from sim.kernel.run import Course, TimedRun, run, uncollected
+from sim.kernel.run import TimedRun, run, uncollected
 from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import PRODUCER, TimedRoom, stated_plan, workload_of
 
@@ -35,10 +35,8 @@ HINTS_MAX, CONTROLS_MAX = 100_000, 10_000
 class ChainRun(TimedRun):
     """A timed run of a chain."""
 
-    moments: tuple[Moment, ...]
-    """Samples of the load, for the claims of ``model.join.load_claims``."""
-    rule: Rule
-    """Rule by which the load was controlled."""
+    load: Moments
+    """Samples of the load, for the claim of ``model.join.load_claims``."""
     lag_us: float
     """Time from the last arrival until the chain was done with all of them."""
     concluded: tuple[Concluded, ...]
@@ -71,8 +69,11 @@ def simulate(
         _trace(finished),
         series_of(finished),
         {**head, **summary_of(finished)},
-        tuple([sample.moment for sample in cluster.load.samples]),
-        tuning.control.rule,
+        Moments(
+            tuple([sample.moment for sample in cluster.load.samples]),
+            tuning.control.limits,
+            tuning.control.capacity,
+        ),
         finished.lag_us,
         tuple(cluster.load.concluded),
     )
@@ -145,9 +146,9 @@ def _restate(workload: Workload, _config: JoinConfig, *, record: bool = True) ->
     return replace(stated_plan(workload), tuning=tuning)
 
 
-def _title(course: Course) -> str:
-    summary = course.summary
-    config = JoinConfig.from_json(course.config)
+def _title(timed: TimedRun) -> str:
+    summary = timed.summary
+    config = JoinConfig.from_json(timed.workload.config)
     lateness_us = config.lateness_us
     late = "nothing is late" if lateness_us is None else f"late after {write_duration(lateness_us)}"
     queries = " | ".join([_condition(each) for _, each in config.queries[:QUERIES_MAX]])

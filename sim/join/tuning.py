@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from math import exp
 from typing import Annotated
 
-from model.join.load_claims import Rule
 from model.vocabulary.join_load import (
     MOST,
-    SHEDDING,
     Base,
     Blocks,
     Capacity,
@@ -92,13 +90,6 @@ class Control(Settings):
     def resizes(self) -> bool:
         """Whether the load decides on the number of workers."""
         return self.scale or self.rules is not None
-
-    @property
-    def rule(self) -> Rule:
-        """Rule of control, for the claims about load."""
-        power = SHEDDING[self.shed]
-        range_of_workers = self.least, self.most
-        return Rule(self.limits, self.capacity, self.base, power, self.margin, range_of_workers)
 
     def _check_together(self) -> None:
         require(self.every_us > 0, "every_us", self.every_us, "above 0")

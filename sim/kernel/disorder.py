@@ -2,7 +2,7 @@
 
 A source has an ordinary delay (a distribution). The *disturbances* of a plan change it for some
 time, for one source or for all. Times are event times in microseconds since the start of the run:
-a burst delays the tuples that are created in it.
+a burst delays the tuples that are created in it; one after the last tuple does nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -65,31 +65,6 @@ def check_disturbance(disturbance: Disturbance, sources: int) -> None:
             require(0 <= value <= 1, label, value, "between 0 and 1")
         elif name == "source" and value is not None:
             require(0 <= value < sources, label, value, f"a source, 0..{sources - 1}")
-
-
-def is_within(disturbance: Disturbance, last_us: Sequence[int]) -> bool:
-    """Return whether a burst or gap starts before the last tuple is created.
-
-    ``last_us`` has the last event time of each source, -1 for a source without tuples.
-    """
-    if not isinstance(disturbance, Burst | Gap) or not last_us:
-        return True
-    return disturbance.start_us <= _last_us(disturbance, last_us)
-
-
-def check_within(disturbance: Disturbance, last_us: Sequence[int]) -> None:
-    """Raise ``ValueError`` unless :func:`is_within` holds."""
-    if not is_within(disturbance, last_us):
-        assert isinstance(disturbance, Burst | Gap)
-        label, last = f"{disturbance.kind}.start_us", _last_us(disturbance, last_us)
-        of = "the run" if disturbance.source is None else f"source {disturbance.source}"
-        expected = f"at most {last}, the last event time of {of}"
-        require(False, label, disturbance.start_us, expected)
-
-
-def _last_us(disturbance: Burst | Gap, last_us: Sequence[int]) -> int:
-    """Return the last event time (us) of the disturbed sources."""
-    return max(last_us) if disturbance.source is None else last_us[disturbance.source]
 
 
 def present(

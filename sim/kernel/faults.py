@@ -11,7 +11,7 @@ Targets are named ``source-0``, ``source-1``, ... and, for workers of the cluste
 
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
-from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import simpy
 
@@ -94,15 +94,7 @@ Schedule: TypeAlias = tuple[Fault, ...]
 Lasting: TypeAlias = Pause | Slow | Fail | Congest
 """Faults with a beginning and an end."""
 
-KINDS: Mapping[str, type[Fault]] = {
-    "pause": Pause,
-    "slow": Slow,
-    "fail": Fail,
-    "congest": Congest,
-    "lose": Lose,
-    "replay": Replay,
-    "duplicate": Duplicate,
-}
+KINDS: Mapping[str, type[Fault]] = {each._field_defaults["kind"]: each for each in get_args(Fault)}
 
 
 def check_fault(fault: Fault) -> None:

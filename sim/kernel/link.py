@@ -114,17 +114,17 @@ RELIABLE = Noise(retry_us=200_000.0)
 """No random loss; losses by faults are sent again after 200 ms, Linux's least timeout for TCP."""
 
 
+@dataclass(slots=True, eq=False)
 class _Sending(Generic[T]):
     """A message on a link, from its sending until its delivery."""
 
-    __slots__ = ("bits", "due_us", "message", "nth", "sent_us")
-
-    def __init__(self, message: T, bits: float, nth: int) -> None:
-        self.message = message
-        self.bits = bits  # not on the line yet
-        self.nth = nth
-        self.sent_us = 0.0  # when the last bit is on the line
-        self.due_us = 0.0
+    message: T
+    bits: float
+    """Bits that are not on the line yet."""
+    nth: int
+    sent_us: float = 0.0
+    """Time at which the last bit is on the line."""
+    due_us: float = 0.0
 
 
 class Link(Generic[T]):

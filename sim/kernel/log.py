@@ -9,16 +9,13 @@ like a topic of a message broker. Its order is the arrival order of the workload
 simulation and Spark pipeline share, and the cluster reads from it.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import simpy
 
 from model.vocabulary import Event
-from sim.kernel.disorder import check_within, is_within
 from sim.kernel.faults import inject
 from sim.kernel.link import HERE, Link, Tier
 from sim.kernel.plan import Plan
@@ -34,15 +31,6 @@ class Arrivals(NamedTuple):
     events: tuple[Event, ...]
     counts: Mapping[str, int]
     """See :meth:`Log.counts`."""
-    name: str
-    seed: int
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the events, in hexadecimal."""
-        sha = hashlib.sha256()
-        for event in self.events:
-            sha.update(repr(tuple(event)).encode("utf-8"))
-        return sha.hexdigest()
 
 
 class Log:
@@ -50,8 +38,7 @@ class Log:
 
     ``admits(tuple)`` returns whether a tuple is let in or shed; ``arrive(event)`` is called with
     each arrival, and ``ended()`` when nothing more can arrive. Sources belong to ``streams`` in
-    turn; tuples of different streams share identities. The constructor raises ``ValueError`` with
-    one sentence for a burst or gap outside the run.
+    turn; tuples of different streams share identities.
     """
 
     def __init__(
@@ -71,8 +58,6 @@ class Log:
         self._admits, self._arrive, self._ended = admits, arrive, ended
         self.shed = 0
         sent = _sent(plan, seeds, streams)
-        for disturbance in plan.disturbances:
-            check_within(disturbance, [each.last_us for each in sent])
         self.created = sum(each.created for each in sent)
         self.duplicated = sum(each.duplicated for each in sent)
         self._on_the_way = self.created + self.duplicated
@@ -187,13 +172,6 @@ def last_event_times(plan: Plan, seed: int) -> list[int]:
     return [each.last_us for each in _sent(plan, Seeds(seed), ONE_STREAM)]
 
 
-def drop_later_disturbances(plan: Plan, seed: int) -> Plan:
-    """Return the plan without the bursts and gaps that would start after its last tuple."""
-    last_us = last_event_times(plan, seed)
-    kept = [each for each in plan.disturbances if is_within(each, last_us)]
-    return replace(plan, disturbances=tuple(kept))
-
-
 def _send_over(link: Link[Tuple], item: Tuple) -> None:
     link.send(item, item.bits)
 
@@ -206,7 +184,7 @@ def simulate_arrivals(plan: Plan, seed: int, streams: Sequence[str] = ONE_STREAM
     log.start()
     env.run()
     log.check()
-    return Arrivals(tuple(log.events), log.counts(), plan.name, seed)
+    return Arrivals(tuple(log.events), log.counts())
 
 
 def _ignore(*_: object) -> None:

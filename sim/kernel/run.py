@@ -16,11 +16,10 @@ from typing import NamedTuple, Protocol, TypeVar
 import simpy
 
 from model.vocabulary import Event, Trace, Workload
-from model.vocabulary.settings import JsonObject
-from sim.kernel.faults import Faultable, Schedule, inject
+from sim.kernel.faults import Faultable, inject
 from sim.kernel.link import AnyLink, Link
 from sim.kernel.log import ONE_STREAM, Log
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary, digest_of
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
@@ -34,16 +33,13 @@ class TimedCluster(Protocol):
     @property
     def workers(self) -> Mapping[str, Faultable]:
         """Workers of the cluster, by their names in faults."""
-        ...
 
     @property
     def links(self) -> Mapping[str, AnyLink]:
         """Links of the cluster, by their names in faults."""
-        ...
 
     def admits(self, item: Tuple) -> bool:
         """Return whether the cluster has room for a tuple; otherwise the log sheds it."""
-        ...
 
     def arrive(self, event: Event) -> None:
         """Take an event that has arrived in the log."""
@@ -73,19 +69,6 @@ class Arrived(NamedTuple):
     """See :meth:`sim.kernel.log.Log.counts`."""
 
 
-class Course(NamedTuple):
-    """The course of a run over its time: all that its plots need, without its tuples."""
-
-    series: Series
-    summary: Summary
-    cluster: Cluster
-    faults: Schedule
-    config: JsonObject
-    """Settings of the query."""
-    input_us: int
-    """Kernel time at which the last tuple arrived, 0 if none did."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedRun:
     """The results of a timed run."""
@@ -99,15 +82,6 @@ class TimedRun:
     """Columns over time, by name; ``time_us`` is one of them."""
     summary: Summary
     """Figures by name."""
-
-    @property
-    def course(self) -> Course:
-        """The course of the run over its time."""
-        plan, workload = self.plan, self.workload
-        input_us = workload.arrivals[-1].arrival_us - plan.epoch_us if workload.arrivals else 0
-        return Course(
-            self.series, self.summary, plan.cluster, plan.faults, workload.config, input_us
-        )
 
     @property
     def digest(self) -> str:

@@ -1,42 +1,27 @@
 """The contents of a page of claims as data: experiments, published results, and our results."""
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome
 from sim.sweep.experiment import Reproduction
 
-
-class Status(Enum):
-    """The verdict on an experiment, or the reason why there is none."""
-
-    REPRODUCED = Reproduction.REPRODUCED.value
-    UNDER_ASSUMPTIONS = Reproduction.UNDER_ASSUMPTIONS.value
-    NOT_REPRODUCED = Reproduction.NOT_REPRODUCED.value
-    REFUTED = Reproduction.REFUTED.value
-    UNDETERMINED = "undetermined"
-    BROKEN = "not as expected"
-    UNJUDGED = "not judged"
-
-    @property
-    def meaning(self) -> str:
-        """The meaning of a verdict, as a clause without a capital letter and full stop."""
-        return _MEANINGS[self]
-
-
-_MEANINGS: Mapping[Status, str] = {
-    Status.REPRODUCED: "the claim was observed, by more than the error of the measurement",
-    Status.UNDER_ASSUMPTIONS: (
+UNDETERMINED, BROKEN, UNJUDGED = "undetermined", "not as expected", "not judged"
+STATUSES = (*[each.value for each in Reproduction], UNDETERMINED, BROKEN, UNJUDGED)
+"""Verdicts on experiments, and reasons why there is none."""
+MEANINGS: Mapping[Reproduction, str] = {
+    Reproduction.REPRODUCED: "the claim was observed, by more than the error of the measurement",
+    Reproduction.UNDER_ASSUMPTIONS: (
         "the claim was observed with open points of the text filled in, or with a correction; these"
         " are stated"
     ),
-    Status.NOT_REPRODUCED: (
+    Reproduction.NOT_REPRODUCED: (
         "the claim was not observed under the conditions of the text, or it is an input here and"
         " cannot be tested; neither means that it is false"
     ),
-    Status.REFUTED: "the contrary was observed, by more than the error of the measurement",
+    Reproduction.REFUTED: "the contrary was observed, by more than the error of the measurement",
 }
+"""Meanings of verdicts, as clauses without a capital letter and full stop."""
 
 
 class ReportedFinding(NamedTuple):
@@ -70,7 +55,6 @@ class Entry(NamedTuple):
     """Outcome of all expectations together."""
     findings: tuple[ReportedFinding, ...]
     seeds: tuple[int, ...]
-    confidence: float
     runs: int
     failed: int
     """Number of runs that failed."""
@@ -96,13 +80,13 @@ class Entry(NamedTuple):
         return by_outcome.get(Outcome.BROKEN, by_outcome.get(Outcome.UNDETERMINED))
 
     @property
-    def status(self) -> Status:
+    def status(self) -> str:
         """The verdict, or the reason why there is none."""
         if self.verdict is not None:
-            return Status(self.verdict.value)
+            return self.verdict.value
         if not self.findings:
-            return Status.UNJUDGED
-        return Status.BROKEN if self.outcome is Outcome.BROKEN else Status.UNDETERMINED
+            return UNJUDGED
+        return BROKEN if self.outcome is Outcome.BROKEN else UNDETERMINED
 
 
 Report: TypeAlias = tuple[Entry, ...]

@@ -22,7 +22,7 @@ from matplotlib.patches import Rectangle
 
 from sim.kernel.distributions import FloatArray
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Schedule, Slow
-from sim.kernel.run import Course
+from sim.kernel.run import TimedRun
 from sim.timed_figures import Panel, RunPlot, run_panels, unit_of_time
 
 Columns: TypeAlias = Mapping[str, FloatArray]
@@ -112,13 +112,13 @@ def line(
 # ------------------------------------------------------------------------- runs of every room
 
 
-def draw_timed_run(course: Course, plot: RunPlot) -> Figure:
+def draw_timed_run(timed: TimedRun, plot: RunPlot) -> Figure:
     """Draw a timed run over time: its faults, the panels of every room, and the room's own ones.
 
     A panel without a single value, such as the latency of a run without answers, is omitted.
     """
     title, own, latency, lag = plot
-    series, faults = course.series, course.faults
+    series, faults, arrivals = timed.series, timed.plan.faults, timed.workload.arrivals
     end_us = float(series["time_us"][-1])
     time_us, unit = unit_of_time(end_us)
     draws: list[tuple[Callable[[Axes], None], float]] = []
@@ -127,26 +127,26 @@ def draw_timed_run(course: Course, plot: RunPlot) -> Figure:
         height = 0.4 + 0.2 * len(rows)
         draws.append((lambda axes: _draw_faults(axes, rows, end_us, time_us), height))
     draws += [
-        (partial(_draw_panel, course, panel, time_us), _height(panel, series))
+        (partial(_draw_panel, timed, panel, time_us), _height(panel, series))
         for panel in run_panels(series, own, latency, lag)
         if any(np.isfinite(series[each.column]).any() for each in panel.lines)
     ]
     heights = [height for _, height in draws]
     size = 8.0, sum(heights) + 0.35 * len(heights) + 0.7
     label = f"time since the start of the run ({unit})"
-    figure, axes_below = panels(len(draws), size, title(course), label, heights)
+    figure, axes_below = panels(len(draws), size, title(timed), label, heights)
     for (draw, _), axes in zip(draws, axes_below, strict=True):
         draw(axes)
         _shade_faults(axes, faults, end_us, time_us)
-    if 0 < course.input_us < end_us:
-        is_early = course.input_us < end_us / 2
-        _mark_input(axes_below, course.input_us / time_us, is_early)
+    input_us = arrivals[-1].arrival_us - timed.plan.epoch_us if arrivals else 0
+    if 0 < input_us < end_us:
+        _mark_input(axes_below, input_us / time_us, is_early=input_us < end_us / 2)
     if end_us > 0:
         axes_below[-1].set_xlim(0, end_us / time_us)
     return figure
 
 
-def _mark_input(axes_below: Sequence[Axes], time: float, is_early: bool) -> None:
+def _mark_input(axes_below: Sequence[Axes], time: float, *, is_early: bool) -> None:
     """Draw a line where the input ends: what waits for more of it then waits for the flush.
 
     An early one is named above the title, and not beside it.
@@ -174,14 +174,14 @@ def _height(panel: Panel, series: Columns) -> float:
     return min(max(1.6, 0.13 * len(panel.lines)), 4.5) if panel.is_by_worker else 1.6
 
 
-def _draw_panel(course: Course, panel: Panel, time_us: float, axes: Axes) -> None:
-    series = course.series
+def _draw_panel(timed: TimedRun, panel: Panel, time_us: float, axes: Axes) -> None:
+    series = timed.series
     if _is_always_0(panel, series):
         axes.set_title(f"{panel.title}: always 0")
         axes.set_yticks([])
         return
     if panel.is_map:
-        _draw_map(course, panel, time_us, axes)
+        _draw_map(timed, panel, time_us, axes)
         return
     axes.set_title(panel.title)
     axes.set_ylabel(panel.ylabel)
@@ -194,9 +194,9 @@ def _draw_panel(course: Course, panel: Panel, time_us: float, axes: Axes) -> Non
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
-def _draw_map(course: Course, panel: Panel, time_us: float, axes: Axes) -> None:
+def _draw_map(timed: TimedRun, panel: Panel, time_us: float, axes: Axes) -> None:
     """Draw the column of each worker as a row."""
-    series, unit = course.series, panel.lines[0].unit
+    series, unit = timed.series, panel.lines[0].unit
     edges = np.append(0.0, series["time_us"]) / time_us
     rows = np.array([series[each.column] for each in panel.lines]) / unit
     # Rasterized: one shape per worker and moment would make a file of megabytes.
@@ -217,7 +217,7 @@ def _draw_map(course: Course, panel: Panel, time_us: float, axes: Axes) -> None:
     axes.set_yticks(kept, [names[n] for n in kept], fontsize=7.0)
     axes.invert_yaxis()
     workers = [each.label.replace(" ", "-") for each in panel.lines]
-    _frame_faults(axes, course.faults, workers, time_us)
+    _frame_faults(axes, timed.plan.faults, workers, time_us)
     bar = axes.inset_axes((1.02, 0.05, 0.02, 0.9))
     axes.figure.colorbar(shown, cax=bar, label=panel.ylabel)
 

@@ -39,7 +39,6 @@ def entry_of(record: JsonObject) -> Entry:
         outcome=Outcome(record["outcome"]),
         findings=tuple(_finding(each, names) for each in expectations),
         seeds=tuple(record["seeds"]),
-        confidence=float(about["confidence"]),
         runs=int(record["rows"]),
         failed=len(record["failed"]),
         effort=str(record["effort"]),
@@ -69,17 +68,17 @@ def _sentence(record: JsonObject, unit: Unit, names: Names) -> str:
     """Describe the range of the cells that are as expected, or the first cell that is not."""
     cells = record["cells"]
     decisive = [cell for cell in cells if cell["outcome"] == record["outcome"]] or cells
-    known = [cell for cell in decisive if cell["estimate"] is not None]
-    if not known:
-        return str(record["sentence"])
     name = name_in_sentence(record["measure"], names)
     if record["compare"] or record["along"]:
         name = f"{record['compare'] or 'change'} of {name}"
+    known = [cell for cell in decisive if cell["estimate"] is not None]
+    first = (known or decisive)[0]
+    where = f", {levels_in_words(first['label'], names)}" if first["label"] else ""
+    if not known:
+        return f"{name} is not known{where}: some run has no value of it"
     if record["outcome"] == str(Outcome.HOLDS) and len(known) > 1:
         estimates = [cell["estimate"] / unit.size for cell in known]
         low, high = format_number(min(estimates)), format_number(max(estimates))
         said = low if low == high else f"{low} to {high}"
         return f"{name} {said}{unit.symbol}, in {len(known)} of {len(cells)} cases"
-    first = known[0]
-    where = f", {levels_in_words(first['label'], names)}" if first["label"] else ""
     return f"{name} {with_limits(first['estimate'], first['low'], first['high'], unit)}{where}"

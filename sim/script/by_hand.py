@@ -11,10 +11,9 @@ Rules of this file:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from model.vocabulary.settings import Setting, Settings, settings_of
+from model.vocabulary.settings import Setting, read_settings
 
 
 class ByHand(NamedTuple):
@@ -200,14 +199,8 @@ WORKFLOWS: Mapping[str, ByHand] = {
 ALL = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class LineSettings(Settings):
-    """Settings of the measurable of lines."""
-
-    workflow: Annotated[str, Setting("workflow", choices=(*WORKFLOWS, ALL))] = ALL
-
-
-SETTINGS = settings_of(LineSettings)
+WORKFLOW = Setting("workflow", name="workflow", choices=(*WORKFLOWS, ALL), default=ALL)
+SETTINGS: Mapping[str, Setting] = {WORKFLOW.name: WORKFLOW}
 
 
 def line_count(text: str) -> int:
@@ -218,8 +211,8 @@ def line_count(text: str) -> int:
 
 def figures(texts: Mapping[str, str], _seed: int) -> dict[str, int]:
     """Return the lines of scripts and programs; each program is a module of its own."""
-    asked = SETTINGS["workflow"].read(texts.get("workflow", ALL))
-    chosen = list(WORKFLOWS.values()) if asked == ALL else [WORKFLOWS[str(asked)]]
+    asked = read_settings(texts, SETTINGS)[WORKFLOW.name]
+    chosen = list(WORKFLOWS.values()) if asked == ALL else [WORKFLOWS[asked]]
     scripts = sum(line_count(each.script) for each in chosen)
     programs = sum(line_count(each.program) for each in chosen)
     return {

@@ -29,7 +29,7 @@ from sim.kernel.station import Station, connect
 from sim.script.host import Arrival, Host, Item, Mark, ScriptTuning, Sent, Way
 from sim.script.machine import MachineOf
 from sim.script.placements import BASELINE
-from sim.timed_room import PRODUCER, check_all, kills_of, link_of, may_shed, tuple_work_us
+from sim.timed_room import PRODUCER, admits, check_all, kills_of, link_of, tuple_work_us
 
 
 class ScriptCluster:
@@ -64,7 +64,6 @@ class ScriptCluster:
         self._first = {sensor: self._first_of(sensor) for sensor in self._hosting}
         """Numbers of the workers to which the log sends each sensor."""
         self._connect(_read_by(self.placed))
-        self._sheds = may_shed(plan)
         self._silences = Silences(config)
 
     # ------------------------------------------------------------------------ called by the run
@@ -76,7 +75,8 @@ class ScriptCluster:
 
     def admits(self, item: Tuple) -> bool:
         """Return whether all hosts of a tuple's sensor take it in; a full host may shed it."""
-        return not self._sheds or all(host.admits() for host in self._hosting.get(item.key, ()))
+        hosting = self._hosting.get(item.key, ())
+        return all(admits(host.station, host.expected) for host in hosting)
 
     def arrive(self, event: Event) -> None:
         """Send an arrival on its way."""

@@ -26,7 +26,7 @@ from sim.kernel.recorder import Level
 from sim.kernel.station import Station
 from sim.script.machine import Finding, Message, ScriptMachine
 from sim.script.placements import PLACEMENTS, PLAN
-from sim.timed_room import Checkpoint, has_room
+from sim.timed_room import Checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +190,6 @@ class Host:
             self._end,
             restart=self._restart if self.checkpoint.is_kept else None,
             more=self._work_on,
-        )
-
-    def admits(self) -> bool:
-        """Return whether the queue takes a tuple that may be shed."""
-        worker = self.worker
-        return worker.when_full == "block" or has_room(
-            self.station, worker.queue_limit, self.expected
         )
 
     def take_in(self, item: Item, entered: Callable[[], object] | None = None) -> bool:

@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from model.vocabulary import Event, Step
 from model.vocabulary.script.plan import ScriptPlan
+from sim.timed_room import Restorable
 
 
 class Message(NamedTuple):
@@ -49,40 +50,27 @@ class Finding(NamedTuple):
     """Whether the finding follows only from the end of the stream."""
 
 
-class ScriptMachine(Protocol):
+class ScriptMachine(Restorable, Protocol):
     """One worker."""
 
     @property
     def known_us(self) -> int:
         """Stamp before which this worker has all results."""
-        ...
 
     def take(self, event: Event, floor_us: int) -> Sequence[Finding]:
         """Take one arrival of a sensor that the worker hosts; return its findings, in order.
 
         Before it, the watermark of the sensor is at least the floor, because it was silent.
         """
-        ...
 
     def hear(self, content: object) -> Sequence[Finding]:
         """Take a message of another worker; return the findings, in order."""
-        ...
 
     def end_batch(self, floors_us: Mapping[str, int]) -> Sequence[Finding]:
         """End a micro-batch, with the floors of idle sensors; return the findings, in order."""
-        ...
 
     def flush(self) -> Sequence[Finding]:
         """End the stream; return the findings, in order."""
-        ...
-
-    def saved(self) -> object:
-        """Return the content of a checkpoint."""
-        ...
-
-    def restore(self, saved: object) -> None:
-        """Restore the state of a checkpoint; forget everything else."""
-        ...
 
 
 MachineOf: TypeAlias = Callable[[ScriptPlan, int], ScriptMachine]

@@ -3,7 +3,7 @@
 from model.vocabulary import ScriptConfig
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
-from sim.kernel.run import Course, TimedRun, run
+from sim.kernel.run import TimedRun, run
 from sim.script.cluster import ScriptCluster
 from sim.script.figures import series_of, summary_of
 from sim.script.host import ScriptTuning
@@ -42,8 +42,8 @@ def simulate(
     return found
 
 
-def _title(course: Course) -> str:
-    summary = course.summary
+def _title(timed: TimedRun) -> str:
+    summary = timed.summary
     workers = "1 worker" if summary["workers"] == 1 else f"{summary['workers']} workers"
     placement, way, seed = (summary[name] for name in ("placement", "way", "seed"))
     return f"{summary['input']}\n{workers}, placement {placement}: {way}, seed {seed}"

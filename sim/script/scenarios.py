@@ -173,6 +173,9 @@ JITTER = Exponential(30_000)
 BURST = Exponential(400_000)
 NEAR = place_of("rack", 0)
 """Place of the sensors, in the rack of the log."""
+CALM = "calm"
+DISORDERS = (CALM, "jitter", "gaps", "bursts", "gaps-and-bursts")
+"""Kinds of disorder; all but the first one have jitter."""
 
 
 class Sending(NamedTuple):
@@ -190,8 +193,10 @@ class Sending(NamedTuple):
 
 
 def plan_of(sending: Sending, disorder: str) -> Plan:
-    """Return the plan of sensors with a kind of disorder, a key of :data:`DISORDERS`."""
-    disturbances = DISORDERS[disorder](sending)
+    """Return the plan of sensors with a kind of disorder, one of :data:`DISORDERS`."""
+    disturbances: tuple[Disturbance, ...] = _gaps(sending) if "gaps" in disorder else ()
+    if "bursts" in disorder:
+        disturbances += _bursts(sending)
     sources = []
     for number, (sensor, per_hour) in enumerate(sending.sensors):
         interval_us = HOUR_US / per_hour
@@ -209,10 +214,6 @@ def plan_of(sending: Sending, disorder: str) -> Plan:
     return Plan(tuple(sources), disturbances=disturbances, name=name)
 
 
-def _nothing(_: Sending) -> tuple[Disturbance, ...]:
-    return ()
-
-
 def _gaps(sending: Sending) -> tuple[Disturbance, ...]:
     """Silence every third sensor for a sixth of the time."""
     start_us, length_us = sending.period_us // 2, max(1, sending.period_us // 6)
@@ -224,19 +225,3 @@ def _bursts(sending: Sending) -> tuple[Disturbance, ...]:
     period_us = sending.period_us
     length_us = max(1, period_us // 10)
     return tuple([Burst(period_us * at // 10, length_us, 0.5, BURST) for at in (3, 7)])
-
-
-def _both(sending: Sending) -> tuple[Disturbance, ...]:
-    return _gaps(sending) + _bursts(sending)
-
-
-CALM = "calm"
-
-DISORDERS: Mapping[str, Callable[[Sending], tuple[Disturbance, ...]]] = {
-    CALM: _nothing,
-    "jitter": _nothing,
-    "gaps": _gaps,
-    "bursts": _bursts,
-    "gaps-and-bursts": _both,
-}
-"""Kinds of disorder; all but the first one have jitter."""

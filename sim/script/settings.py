@@ -15,7 +15,6 @@ from model.vocabulary.settings import (
     settings_of,
 )
 from sim.clusters import NONE, ClusterSettings
-from sim.kernel.log import drop_later_disturbances
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from sim.kernel.trigger import Every
@@ -113,7 +112,7 @@ def prepare(texts: Mapping[str, str], seed: int) -> ReadyRun:
         trigger=Every(settings.trigger_interval_us),
         tuning=pick(ScriptTuning, values, period_us=sending.period_us),
     )
-    return ReadyRun(drop_later_disturbances(plan, seed), config, seed)
+    return ReadyRun(plan, config, seed)
 
 
 def config_of(texts: Mapping[str, str], seed: int) -> ScriptConfig:

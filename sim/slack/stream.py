@@ -12,8 +12,8 @@ Rules of this file:
 
 import gc
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +23,9 @@ from model.vocabulary import Event, SlackConfig, Step
 from model.vocabulary.settings import (
     JsonObject,
     Setting,
-    Settings,
     pick,
     read_settings,
     schema,
-    settings_of,
 )
 from model.vocabulary.slack import CONTROLS, Judged
 from model.vocabulary.windows import Result, Revision
@@ -38,20 +36,19 @@ from sim.kernel.plan import Plan
 from sim.kernel.run import uncollected
 from sim.slack.rivals import AQ, AqTask
 from sim.slack.stream_figures import Course, FirstAnswer, Revised, figures_at
-from sim.sweep.measurable import AT, MOMENT, Figures, Measurable
-from sim.sweep.measurable import Settings as Texts
-from sim.windows.settings import CorrectorSettings, StreamSettings
+from sim.sweep.measurable import AT, MOMENT, Figures, Measurable, Settings
+from sim.windows.settings import TRIGGER, StreamSettings
 
 CONTROL = "control"
 
 
-@dataclass(frozen=True, slots=True)
-class RecentSettings(Settings):
-    """Setting of the rival AQ-K-slack."""
-
-    recent_us: Annotated[int, Setting("how long a delay is recent (control aq)", above=0)] = (
-        10_000_000
-    )
+RECENT = Setting(
+    "how long a delay is recent (control aq)",
+    name="recent_us",
+    kind=int,
+    above=0,
+    default=10_000_000,
+)
 
 
 class _Observer:
@@ -108,15 +105,15 @@ def course_of(values: JsonObject, events: Sequence[Event], epoch_us: int) -> Cou
     config = pick(
         SlackConfig, values, control="pd" if control == AQ else control, keyed=False, tasks=1
     )
-    pipeline = pipeline_of(control, config, values["recent_us"])
-    observer = _Observer(pipeline, values["trigger_interval_us"], epoch_us)
+    pipeline = pipeline_of(control, config, values[RECENT.name])
+    observer = _Observer(pipeline, values[TRIGGER.name], epoch_us)
     slack_us = observer.follow(events)
     return Course(
         config, events, epoch_us, slack_us, observer.first, observer.revised, observer.judged
     )
 
 
-def _several(texts: Texts, seed: int, name: str, levels: Sequence[str]) -> list[Figures]:
+def _several(texts: Settings, seed: int, name: str, levels: Sequence[str]) -> list[Figures]:
     """Return the figures for several values of one setting, on the same arrivals."""
     values = read_settings({key: text for key, text in texts.items() if key != name}, SETTINGS)
     read = [SETTINGS[name].read(level) for level in levels]
@@ -143,17 +140,17 @@ def _on_arrivals(
     ]
 
 
-def measure_controls(texts: Texts, seed: int, levels: Sequence[str]) -> list[Figures]:
+def measure_controls(texts: Settings, seed: int, levels: Sequence[str]) -> list[Figures]:
     """Return the figures under several controls, on the same arrivals."""
     return _several(texts, seed, CONTROL, levels)
 
 
-def measure_moments(texts: Texts, seed: int, levels: Sequence[str]) -> list[Figures]:
+def measure_moments(texts: Settings, seed: int, levels: Sequence[str]) -> list[Figures]:
     """Return the figures at several moments of one run."""
     return _several(texts, seed, AT, levels)
 
 
-def measure_stream(texts: Texts, seed: int) -> Figures:
+def measure_stream(texts: Settings, seed: int) -> Figures:
     """Return the figures of one run."""
     return measure_moments(texts, seed, [texts.get(AT, MOMENT.write(MOMENT.default))])[0]
 
@@ -162,10 +159,9 @@ def _settings() -> dict[str, Setting]:
     """Return the settings of these runs: those of a query of one task that ignores keys."""
     fixed = ("tasks", "keyed")
     sizes = {"size_us": 500_000, "slide_us": 100_000}
-    known = schema(StreamSettings, SlackConfig, RecentSettings, without=fixed, **sizes)
+    known = schema(StreamSettings, SlackConfig, without=fixed, **sizes)
     known[CONTROL] = replace(known[CONTROL], choices=(*CONTROLS, AQ))
-    known["trigger_interval_us"] = settings_of(CorrectorSettings)["trigger_interval_us"]
-    return {**known, AT: MOMENT}
+    return {**known, RECENT.name: RECENT, TRIGGER.name: TRIGGER, AT: MOMENT}
 
 
 SETTINGS: Mapping[str, Setting] = _settings()

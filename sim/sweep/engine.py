@@ -36,8 +36,6 @@ class Started(NamedTuple):
     """Number of further runs if a run that experiments share counts for each of them."""
     stored: int
     """Number of different runs that have stored figures."""
-    damaged: tuple[str, ...]
-    """Addresses of runs whose stored files cannot be trusted; they are done again."""
     jobs: int
     """Number of jobs to do."""
 
@@ -115,14 +113,12 @@ class Sweep:
         jobs = list(self._jobs(tasks))
         addresses = {run.address for task in tasks for run in task.runs}
         still_open = {address for task in tasks for address in task.open}
-        damaged = [] if self.is_fresh else filter(self.store.is_damaged, sorted(still_open))
         yield Started(
             self.effort,
             tuple([task.experiment.name for task in tasks]),
             len(addresses),
             sum(len(task.runs) for task in tasks) - len(addresses),
             len(addresses - still_open),
-            tuple(damaged),
             len(jobs),
         )
         outcomes = []

@@ -41,13 +41,13 @@ def expectation_of(
     compare = _comparison(table, factors)
     where = where_of(table.table("where"), factors)
     over = tuple([_factor(table, "over", name, factors) for name in table.texts("over")])
-    for each in factors if along else ():
-        levels = where.get(along, each[along].labels)
-        table.require(len(levels) > 1, "along", along, "a factor with two levels or more")
-    taken = compare.factor if compare else along
+    key, taken = ("compare", compare.factor) if compare else ("along", along)
     table.require(taken not in over, "over", taken, f"other factors than {taken!r}")
     good = compare is None or compare.factor not in where
     table.require(good, "where", taken, f"other factors than {taken!r}, which is compared")
+    for each in factors if taken else ():
+        levels = where.get(taken, each[taken].labels)
+        table.require(len(levels) > 1, key, taken, "a factor with two levels or more")
     return Expectation(
         says=table.text("says"),
         measure=table.word("measure", [measure.name for measure in measures]),

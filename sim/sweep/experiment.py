@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 EFFORTS = ("quick", "full")
 """Sizes of an experiment: a small grid, or the whole one."""
+CONFIDENCE = 0.95
+"""Confidence level of every interval."""
 
 Label: TypeAlias = int | float | str
 """The name of a level of a factor in the table of results."""
@@ -123,7 +125,5 @@ class Experiment:
     """Grids, by effort."""
     measures: tuple[Measure, ...]
     expectations: tuple[Expectation, ...]
-    confidence: float
-    """Confidence level of every interval."""
     labels: Mapping[str, str]
     """Readable names of factors and measures."""

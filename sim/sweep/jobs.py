@@ -126,8 +126,6 @@ def _measured(job: Job) -> Sequence[Figures]:
     known = measurable(job.room, job.run)
     if not job.fan:
         return [known.measure(job.settings, job.seed)]
-    if len(job.values) == 1:
-        return [known.measure({**job.settings, job.fan: job.values[0]}, job.seed)]
     return known.fans[job.fan](job.settings, job.seed, job.values)
 
 

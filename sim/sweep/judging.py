@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome, worst
-from sim.sweep.experiment import Comparison, Expectation, Experiment, Factor, Label
+from sim.sweep.experiment import CONFIDENCE, Comparison, Expectation, Experiment, Factor, Label
 from sim.sweep.jobs import Figure
 from sim.sweep.statistics import Interval, mean_interval
 
@@ -38,8 +38,6 @@ class Finding(NamedTuple):
     expectation: Expectation
     outcome: Outcome
     cells: tuple[Cell, ...]
-    sentence: str
-    """The observation, without a full stop."""
 
 
 class MeasuredGrid(NamedTuple):
@@ -49,7 +47,7 @@ class MeasuredGrid(NamedTuple):
     seeds: Sequence[int]
     values: Mapping[tuple[Figure, ...], Figure]
     """Values of the measure, by seed and levels."""
-    confidence: float
+    confidence: float = CONFIDENCE
 
     def samples(self, levels: Levels, over: Mapping[str, Sequence[Label]]) -> Samples:
         """Return the values at ``levels``, averaged over all levels in ``over``."""
@@ -82,7 +80,7 @@ def grid_of(
     labels = [columns[factor.name] for factor in factors]
     keys = zip(columns["seed"], *labels, strict=True)
     values = dict(zip(keys, columns[measure], strict=True))
-    return MeasuredGrid(factors, seeds, values, experiment.confidence)
+    return MeasuredGrid(factors, seeds, values)
 
 
 def findings(
@@ -113,8 +111,7 @@ def _mean(values: Iterable[Figure]) -> float | None:
 def judge(expectation: Expectation, grid: MeasuredGrid) -> Finding:
     """Judge one expectation."""
     cells = tuple(_cells(expectation, grid))
-    outcome = worst([cell.outcome for cell in cells])
-    return Finding(expectation, outcome, cells, _sentence(expectation, outcome, cells))
+    return Finding(expectation, worst([cell.outcome for cell in cells]), cells)
 
 
 def _cells(expectation: Expectation, grid: MeasuredGrid) -> Iterator[Cell]:
@@ -224,24 +221,3 @@ def _changes(before: Samples, after: Samples) -> Samples:
 def _above_0(interval: Interval | None, sign: int) -> bool:
     """Return whether the interval, times ``sign`` (1 or -1), lies above 0."""
     return interval is not None and (interval.low if sign > 0 else -interval.high) > 0
-
-
-def _sentence(expectation: Expectation, outcome: Outcome, cells: Sequence[Cell]) -> str:
-    """Describe the range of all cells if they hold, otherwise the first that does not."""
-    name = expectation.measure
-    if expectation.compare:
-        name = f"the {expectation.compare.kind} of {name}"
-    if expectation.along:
-        name = f"the change of {name}"
-    decisive = [cell for cell in cells if cell.outcome is outcome]
-    if outcome is Outcome.HOLDS and len(decisive) > 1:
-        estimates = [cell.interval.estimate for cell in decisive if cell.interval]
-        count = f"{len(decisive)} of {len(cells)} cells"
-        return f"{name} is {min(estimates):.4g} to {max(estimates):.4g} in {count}"
-    cell = (decisive or list(cells))[0]
-    where = f" at {cell.label}" if cell.label else ""
-    if cell.interval is None:
-        return f"{name}{where} is not known: some run has no value of it"
-    estimate, low, high = cell.interval
-    limits = f" ({low:.4g} to {high:.4g})" if low < high else ""
-    return f"{name}{where} is {estimate:.4g}{limits}"

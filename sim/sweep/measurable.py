@@ -20,10 +20,7 @@ Figures: TypeAlias = Mapping[str, float | int | str | None]
 
 
 class Measurable(NamedTuple):
-    """A procedure that gives figures for settings and a seed, the same every time.
-
-    Its functions are defined in modules, so that other processes can find them by name.
-    """
+    """A procedure that gives figures for settings and a seed, the same every time."""
 
     settings: Mapping[str, Setting]
     """Known settings with their defaults."""
@@ -63,13 +60,7 @@ def summaries(
     fans: Mapping[str, Callable[[Settings, int, Sequence[str]], Sequence[Figures]]] | None = None,
 ) -> Measurable:
     """Return a measurable of the summary of a timed run."""
-    return Measurable(known, partial(_measure_summary, from_settings), fans or {})
-
-
-def _measure_summary(
-    from_settings: Callable[[Settings, int], TimedRun], settings: Settings, seed: int
-) -> Figures:
-    return from_settings(settings, seed).summary
+    return Measurable(known, lambda texts, seed: from_settings(texts, seed).summary, fans or {})
 
 
 # ---------------------------------------------------------------------- moments of a timed run

@@ -31,14 +31,13 @@ from sim.sweep.toml import Table
 CATALOGUE = ("experiments/*.toml", "*/experiments/*.toml")
 """Files of experiments in the package ``sim``: those of several rooms, and those of one room."""
 SEEDS = Setting(kind=int, at_least=1, at_most=1_000, default=3)
-CONFIDENCE = Setting(kind=float, above=0, below=1, default=0.95)
 RUNS_MAX = 20_000
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _COLUMN = re.compile(r"[a-z][a-z0-9_]*")
 _OVERRIDES = ("base", "factors", "seeds")
 _KEYS = (
-    *("name", "room", "run", "fan", "title", "claim", "confidence", "seeds", "measures"),
+    *("name", "room", "run", "fan", "title", "claim", "seeds", "measures"),
     *("source", "published", "base", "factors", *EFFORTS, "expect", "labels"),
 )
 
@@ -132,7 +131,6 @@ def parse(values: JsonObject, stem: str) -> Experiment:
         grids=grids,
         measures=measures,
         expectations=expectations,
-        confidence=float(file.checked("confidence", CONFIDENCE, CONFIDENCE.default)),
         labels=_labels(file, grids, measures),
     )
     _refuse_twice(experiment)

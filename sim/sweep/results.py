@@ -156,7 +156,6 @@ def _experiment_record(experiment: Experiment) -> JsonObject:
         "claim": experiment.claim or None,
         "source": source._asdict() if source else None,
         "published": {"says": experiment.published} if experiment.published else None,
-        "confidence": experiment.confidence,
         "labels": dict(experiment.labels),
     }
 
@@ -171,7 +170,6 @@ def _finding_record(finding: Finding) -> JsonObject:
         "verdict": expectation.verdict.value,
         "assumptions": expectation.assumptions or None,
         "outcome": str(finding.outcome),
-        "sentence": finding.sentence,
         "cells": [
             {
                 "label": cell.label,

@@ -2,13 +2,12 @@
 
 Rules of this file:
 
-* The address of a run covers everything that its figures depend on, and nothing else. Experiments
-  that share a run do it once.
+* The address of a run covers everything that its figures depend on. Experiments that share a run do
+  it once.
 * The address includes a digest of the sources: a stored run is valid only for the code that made
   it.
 """
 
-import ast
 import hashlib
 import json
 import platform
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sim.sweep.experiment import Experiment, Label
-from sim.sweep.measurable import module_of
+from sim.sweep.measurable import rooms
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder of this project's packages."""
@@ -62,8 +61,8 @@ def runs_of(experiment: Experiment, effort: str, seeds: Sequence[int] = ()) -> t
 
 
 def code_of(experiment: Experiment) -> str:
-    """Return the digest of the sources that the runs of an experiment depend on."""
-    return digest_of_sources(module_of(experiment.room))
+    """Return the digest of the sources that the runs of an experiment may depend on."""
+    return digest_of_sources(experiment.room)
 
 
 def _address(
@@ -87,53 +86,19 @@ def _contents(settings: Mapping[str, str]) -> Iterator[str]:
 
 
 @cache
-def digest_of_sources(module: str, root: Path = ROOT) -> str:
-    """Return the SHA-256 of a module, all its imports from this project, and library versions."""
+def digest_of_sources(room: str, root: Path = ROOT) -> str:
+    """Return the SHA-256 of all sources but those of other rooms, and of the library versions.
+
+    No room imports another one.
+    """
     major, minor, _ = platform.python_version_tuple()
     sha = hashlib.sha256(f"python {major}.{minor}\n".encode())
     for package in LIBRARIES:
         sha.update(f"{package} {version(package)}\n".encode())
-    for name, path in sorted(sources(module, root).items()):
-        text = path.read_bytes()
-        sha.update(f"{name} {len(text)}\n".encode() + text)
+    others = set(rooms()) - {room}
+    for path in sorted(path for package in PACKAGES for path in (root / package).rglob("*.py")):
+        name = path.relative_to(root)
+        if name.parts[1] not in others:
+            text = path.read_bytes()
+            sha.update(f"{name.as_posix()} {len(text)}\n".encode() + text)
     return sha.hexdigest()
-
-
-def sources(module: str, root: Path = ROOT) -> dict[str, Path]:
-    """Return the files of a module and of all modules that it imports, by module name.
-
-    Indirect imports are included; modules outside this project's packages are not.
-    """
-    found: dict[str, Path] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        path = _path(name, root)
-        if path is not None and name not in found:
-            found[name] = path
-            waiting += _imported(name, path)
-    return found
-
-
-def _path(name: str, root: Path) -> Path | None:
-    """Return the file of a module, or ``None`` for another project's module or no module."""
-    if name.split(".")[0] not in PACKAGES:
-        return None
-    stem = root.joinpath(*name.split("."))
-    paths = (stem / "__init__.py", stem.with_suffix(".py"))
-    return next((path for path in paths if path.is_file()), None)
-
-
-def _imported(name: str, path: Path) -> Iterator[str]:
-    """Yield the names that a file imports (modules, or names in them) and its own package."""
-    yield name.rpartition(".")[0]
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            yield from [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            around = package.split(".")[: len(package.split(".")) + 1 - node.level]
-            origin = [*around] if node.level else []
-            origin += [node.module] if node.module else []
-            yield ".".join(origin)
-            yield from [".".join([*origin, alias.name]) for alias in node.names]

@@ -39,10 +39,6 @@ class Store(NamedTuple):
             return None
         return figures if digest == _digest(address, record) else None
 
-    def is_damaged(self, address: str) -> bool:
-        """Return whether the file of a run exists but was cut off or changed."""
-        return self.read(address) is None and self._path(address).exists()
-
     def keep(self, done: Done) -> None:
         """Write the runs of a job; raise :class:`WriteFailed` if that fails."""
         job = done.job

@@ -19,29 +19,27 @@ Rules of this file:
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import inf
-from typing import Generic, NamedTuple, TypeAlias
+from typing import Annotated, Generic, NamedTuple, TypeAlias
 
 import simpy
 
 from model.vocabulary import Event, Fault, Step, Trace, task_of
-from model.vocabulary.settings import require
+from model.vocabulary.settings import Setting, Settings
 from model.vocabulary.windows import Cleared, Correction, Revision, WindowQuery
 from model.windows.pipeline import distinct
 from model.windows.upstream import Insertion, Passed, Upstream
 from sim.kernel.link import HERE, Link
-from sim.kernel.plan import ORDINARY, Plan, Worker
+from sim.kernel.plan import ORDINARY, Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import AnyStation, Station, connect
 from sim.timed_room import (
     PRODUCER,
     Checkpoint,
+    admits,
     check_all,
-    has_room,
     kills_of,
     link_of,
-    may_shed,
     tuple_work_us,
 )
 from sim.windows.machine import QueryT, WindowMachine
@@ -51,22 +49,16 @@ CORRECTOR = "corrector"
 
 
 @dataclass(frozen=True, slots=True)
-class WindowTuning:
-    """Costs of corrections. Raises ``ValueError`` with one sentence that names a bad value."""
+class WindowTuning(Settings):
+    """Costs of corrections; ``ValueError`` with one sentence for a bad value.
 
-    corrector: Worker = ORDINARY
-    """Worker that makes corrections, one after the other."""
-    correction_us: float = 100_000.0
-    """Work of every correction before it reads the first row."""
-    row_us: float = 1.0
-    """Work of each row that a correction reads; a row is read once for each of its windows."""
+    A row is read once for each of its windows.
+    """
 
-    def __post_init__(self) -> None:
-        limit = self.corrector.queue_limit
-        require(limit is None, "queue_limit of the corrector", limit, "None, which is no limit")
-        for name in ("correction_us", "row_us"):
-            value = getattr(self, name)
-            require(0 <= value < inf, name, value, "finite and at least 0")
+    correction_us: Annotated[
+        float, Setting("fixed work of a correction before its first row", at_least=0)
+    ] = 100_000.0
+    row_us: Annotated[float, Setting("work of a row that a correction reads", at_least=0)] = 1.0
 
 
 # ----------------------------------------------------------------------------------- corrections
@@ -92,9 +84,7 @@ class Corrector:
         """Corrections, in the order in which they could be seen."""
         self.interrupted: set[int] = set()
         """Micro-batches in whose correction the corrector failed."""
-        self.station = Station[_Correcting](
-            env, tuning.corrector, self._finish, restart=self._restart
-        )
+        self.station = Station[_Correcting](env, ORDINARY, self._finish, restart=self._restart)
         self._env, self._tuning = env, tuning
         self._batches: list[int] = []  # of the corrections that began
 
@@ -154,13 +144,13 @@ class WindowCluster(Generic[QueryT]):
         self._tasks: dict[str, int] = {}
         self.tasks = [self._task(number, machine, seeds) for number, machine in enumerate(machines)]
         self.workers[CORRECTOR] = self.corrector.station
-        self._sheds = may_shed(plan)
 
     # ------------------------------------------------------------------------ called by the run
 
     def admits(self, item: Tuple) -> bool:
         """Return whether the task of a tuple takes it in; a full task may shed it."""
-        return not self._sheds or self.tasks[self._task_of(item.key)].admits()
+        task = self.tasks[self._task_of(item.key)]
+        return admits(task.station, task.expected)
 
     def arrive(self, event: Event) -> None:
         """Send an arrival to its task, and before it all tasks the watermark that is due."""
@@ -251,7 +241,8 @@ class WindowTask:
         self._env, self._number, self._corrector = env, number, corrector
         self._link: Link[_Item] | None = None
         self._bits = 0.0
-        self._expected = 0  # tuples on their way to this task
+        self.expected = 0
+        """Number of tuples on their way to this task."""
 
     def connect(self, link: Link[_Item], bits: float) -> None:
         """Let all tuples and marks come over a link; a tuple has this size, a mark has none."""
@@ -265,26 +256,16 @@ class WindowTask:
         elif item.event is None:
             self._link.send(item, 0.0)
         else:
-            self._expected += 1
+            self.expected += 1
             self._link.send(item, self._bits)
 
     def put(self, item: _Item) -> None:
         """Put a tuple or a mark into the queue, even into a full one that drops."""
         self.station.offer(item, item.work_us)
 
-    def admits(self) -> bool:
-        """Return whether the queue takes a tuple that may be shed.
-
-        Marks on their way need no place, because serving them takes no time.
-        """
-        worker = self.worker
-        return worker.when_full == "block" or has_room(
-            self.station, worker.queue_limit, self._expected
-        )
-
     def _enter(self, item: _Item, entered: Callable[[], object]) -> bool:
         if item.event is not None:
-            self._expected -= 1
+            self.expected -= 1
         return self.station.offer(item, item.work_us, entered)
 
     def _serve(self, item: _Item, _arrived_us: float, _started_us: float) -> None:

@@ -15,6 +15,7 @@ from model.windows.machine import WindowTask
 from model.windows.pipeline import TaskPipeline
 from model.windows.state import BEFORE_TIME_US
 from model.windows.upstream import Insertion
+from sim.timed_room import Restorable
 
 TaskT = TypeVar("TaskT", bound=WindowTask[Any])
 QueryT = TypeVar("QueryT")
@@ -30,52 +31,33 @@ class WindowGauges(NamedTuple):
     """Share of the longest wait, from which ``wait_us`` follows."""
 
 
-class WindowMachine(Protocol):
+class WindowMachine(Restorable, Protocol):
     """One task of a windowed room."""
 
     def arrive(self, event: Event, batch: int) -> Sequence[Step]:
         """Take one arrival; return the steps that can be seen now."""
-        ...
 
     def insert(self, insertion: Insertion, batch: int) -> Sequence[Step]:
         """Take a watermark from upstream; return the steps that can be seen now."""
-        ...
 
     def end_batch(self, batch: int) -> Sequence[Step]:
         """End a micro-batch; return the steps that can be seen now, corrections included."""
-        ...
 
     def flush(self, batch: int) -> Sequence[Step]:
         """End the stream; return the steps that can be seen now."""
-        ...
 
     def final(self) -> Sequence[Final]:
         """Return the answer of every window that has one."""
-        ...
 
     def gauges(self) -> WindowGauges | None:
         """Return the gauges; ``None`` before the first tuple, and if the machine hides them.
 
         The gauges may change only with ``arrive``, ``insert``, ``flush`` and ``restore``.
         """
-        ...
-
-    def saved(self) -> object:
-        """Return the content of a checkpoint."""
-        ...
-
-    def restore(self, saved: object) -> None:
-        """Restore the state of a checkpoint; forget everything else."""
-        ...
 
 
 MachineOf: TypeAlias = Callable[[QueryT, int], WindowMachine]
 """Function from a query and the number of a task to the machine of that task."""
-
-
-_END, _FLUSH = "end of a batch", "flush"
-_Input: TypeAlias = tuple[Event | Insertion | str, int]
-"""An input of a machine: an arrival, a watermark, or one of the words above, and its batch."""
 
 
 class ModelWindowMachine(Generic[TaskT]):
@@ -94,32 +76,33 @@ class ModelWindowMachine(Generic[TaskT]):
         self._make, self._gauges = make, gauges
         self._pipeline = make()
         self._is_flushed = False
-        self._inputs: list[_Input] | None = None  # None until the first checkpoint
+        self._inputs: list[tuple[str, tuple[Any, ...]]] | None = None
+        """Method and arguments of each input; ``None`` until the first checkpoint."""
 
     def arrive(self, event: Event, batch: int) -> Sequence[Step]:
         """Take one arrival; return the steps that can be seen now."""
-        if self._inputs is not None:
-            self._inputs.append((event, batch))
+        self._note("arrive", event, batch)
         return self._pipeline.arrive(event, batch)
 
     def insert(self, insertion: Insertion, batch: int) -> Sequence[Step]:
         """Take a watermark from upstream; return the steps that can be seen now."""
-        if self._inputs is not None:
-            self._inputs.append((insertion, batch))
+        self._note("insert", insertion, batch)
         return self._pipeline.insert(insertion, batch)
 
     def end_batch(self, batch: int) -> Sequence[Step]:
         """End a micro-batch; return the steps that can be seen now, corrections included."""
-        if self._inputs is not None:
-            self._inputs.append((_END, batch))
+        self._note("end_batch", batch)
         return self._pipeline.end_batch(batch)
 
     def flush(self, batch: int) -> Sequence[Step]:
         """End the stream; return the steps that can be seen now."""
-        if self._inputs is not None:
-            self._inputs.append((_FLUSH, batch))
+        self._note("flush", batch)
         self._is_flushed = True
         return self._pipeline.flush(batch)
+
+    def _note(self, method: str, *given: Any) -> None:
+        if self._inputs is not None:
+            self._inputs.append((method, given))
 
     def final(self) -> Sequence[Final]:
         """Return the answer of every window that has one."""
@@ -144,12 +127,5 @@ class ModelWindowMachine(Generic[TaskT]):
         assert self._inputs is not None
         inputs, self._inputs = self._inputs[:saved], []
         self._pipeline, self._is_flushed = self._make(), False
-        for what, batch in inputs:
-            if isinstance(what, Event):
-                self.arrive(what, batch)
-            elif isinstance(what, Insertion):
-                self.insert(what, batch)
-            elif what == _END:
-                self.end_batch(batch)
-            else:
-                self.flush(batch)
+        for method, given in inputs:
+            getattr(self, method)(*given)

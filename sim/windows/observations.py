@@ -302,17 +302,11 @@ def _answered_by(
     """
     if not len(closed):
         return np.full(index.shape, -1)
-    # Window and key as one number, so that all pairs are found in one table or sorted array.
+    # Window and key as one number, so that all pairs are found in one sorted array.
     low, keys = int(index.min()), len(run.keys)
     code = (index - low) * keys + accepted.key[:, None]
     key = np.array([run.keys[answers.windows[each].key] for each in closed.tolist()])
     known = (answers.start_us[closed] // run.query.slide_us - low) * keys + key
-    if (most := int(code.max())) <= code.size:
-        # With so few numbers a table of all of them fits.
-        table = np.full(most + 1, -1)
-        table[known] = np.arange(len(known))
-        found: IntArray = table[code]
-        return found
     order = np.argsort(known)
     place = order[np.minimum(np.searchsorted(known, code, sorter=order), len(known) - 1)]
     return np.where(known[place] == code, place, -1)

@@ -7,7 +7,7 @@ from model.vocabulary.windows import WindowQuery
 from model.windows.upstream import Upstream
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary
-from sim.kernel.run import Course, TimedRun, run
+from sim.kernel.run import TimedRun, run
 from sim.timed_figures import Panel, PanelLine, RunPlot
 from sim.timed_room import workload_of
 from sim.windows.cluster import WindowCluster
@@ -82,8 +82,8 @@ def window_plot(
     ``wait`` is the name of the tasks' wait, and ``label`` that of its line.
     """
 
-    def title(course: Course) -> str:
-        summary = course.summary
+    def title(timed: TimedRun) -> str:
+        summary = timed.summary
         tasks = "1 task" if summary["tasks"] == 1 else f"{summary['tasks']} tasks"
         return f"{summary['input']}\n{describe(summary)}, {tasks}, seed {summary['seed']}"
 

@@ -1,6 +1,6 @@
 """Settings of timed runs of rooms ``slack`` and ``watermark``: arrivals and hardware."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -9,13 +9,10 @@ from model.vocabulary.settings import (
     Setting,
     Settings,
     pick,
-    read_settings,
     settings_of,
 )
 from sim.clusters import ClusterSettings
-from sim.kernel.disorder import Burst
-from sim.kernel.log import drop_later_disturbances
-from sim.kernel.plan import Plan, Worker
+from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
 from sim.windows.cluster import WindowTuning
@@ -37,11 +34,6 @@ class StreamSettings(Settings):
 
     def plan(self, seed: int) -> Plan:
         """Return a plan of the sources and their ways to the log."""
-        plan = self.uncut_plan(seed)
-        return plan if self.messages is None else drop_later_disturbances(plan, seed)
-
-    def uncut_plan(self, seed: int) -> Plan:
-        """Return the plan with all bursts, even those that would begin after the last tuple."""
         plan = scenario(self.scenario)(seed)
         if self.messages is None and self.keys is None:
             return plan
@@ -55,45 +47,28 @@ class StreamSettings(Settings):
         return replace(plan, sources=sources)
 
 
-def bursts_left_out_us(texts: Mapping[str, str], seed: int) -> Sequence[int]:
-    """Return the times of a scenario's bursts that would begin after the last tuple."""
-    known = settings_of(StreamSettings)
-    given = {name: text for name, text in texts.items() if name in known}
-    settings = StreamSettings(**read_settings(given, known))
-    kept = settings.plan(seed).disturbances
-    others = [each for each in settings.uncut_plan(seed).disturbances if each not in kept]
-    return [each.start_us for each in others if isinstance(each, Burst)]
-
-
-@dataclass(frozen=True, slots=True)
-class CorrectorSettings(Settings):
-    """Settings of the worker that makes corrections, and the interval of micro-batches."""
-
-    batch_speed: Annotated[float, Setting("speed of the worker that corrects", above=0)] = 1.0
-    correction_us: Annotated[
-        float, Setting("fixed work of a correction before its first row", at_least=0)
-    ] = 100_000.0
-    row_us: Annotated[float, Setting("work of a row that a correction reads", at_least=0)] = 1.0
-    trigger_interval_us: Annotated[int, Setting("from one micro-batch to the next", above=0)] = (
-        1_000_000
-    )
-
-
+TRIGGER = Setting(
+    "from one micro-batch to the next",
+    name="trigger_interval_us",
+    kind=int,
+    above=0,
+    default=1_000_000,
+)
 HARDWARE: Mapping[str, Setting] = {
     **settings_of(ClusterSettings),
-    **settings_of(CorrectorSettings),
+    **settings_of(WindowTuning),
+    TRIGGER.name: TRIGGER,
 }
 """Settings of the workers of tasks, and of the worker that corrects."""
 
 
 def plan_of(values: JsonObject, seed: int) -> Plan:
     """Return a plan of arrivals and hardware."""
-    hardware, corrector = pick(ClusterSettings, values), pick(CorrectorSettings, values)
-    worker = Worker(corrector.batch_speed)
+    hardware = pick(ClusterSettings, values)
     return replace(
         pick(StreamSettings, values).plan(seed),
         cluster=hardware.cluster,
         faults=hardware.schedule,
-        trigger=Every(corrector.trigger_interval_us),
-        tuning=WindowTuning(worker, corrector.correction_us, corrector.row_us),
+        trigger=Every(values[TRIGGER.name]),
+        tuning=pick(WindowTuning, values),
     )

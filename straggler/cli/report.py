@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from sim.report.contents import Report, Status
+from sim.report.contents import STATUSES, Report
 from sim.sweep.experiment import EFFORTS
 from straggler.cli import render
 from straggler.cli.commands import Command
@@ -65,6 +65,6 @@ def run(args: Arguments) -> int:
 def summarise(report: Report, path: Path) -> str:
     """Summarise a page in one sentence."""
     counts = Counter(entry.status for entry in report)
-    verdicts = ", ".join(f"{counts[each]} {each.value}" for each in Status if counts[each])
+    verdicts = ", ".join(f"{counts[each]} {each}" for each in STATUSES if counts[each])
     runs = counted(sum(entry.runs for entry in report), "run")
     return f"{path}: {counted(len(report), 'experiment')}, {runs}: {verdicts}."

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from model.checking.claims import Outcome
 from model.vocabulary.durations import write_duration
+from sim.kernel.log import last_event_times
 from sim.timed_figures import ENDINGS
 from straggler.cli import render
 from straggler.cli.assignments import parse_settings
@@ -102,8 +103,7 @@ def run(args: Arguments) -> int:
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
-    late_us = chosen.bursts_left_out_us(settings, args.seed)
-    timed_remarks = (*chosen.timed_remarks(timed), *_untried(timed), *map(_left_out, late_us))
+    timed_remarks = (*chosen.timed_remarks(timed), *_untried(timed), *_too_late(timed))
     # Both sides are the model: the comparison says nothing about another implementation.
     summary = (
         f"{CHANGED[judgement.agreement.outcome]}: compared with the model run without them,"
@@ -162,10 +162,14 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
             yield Remark("fault", f"{change}, because {reason}", data)
 
 
-def _left_out(at_us: int) -> Remark:
-    """Return the remark on a burst of the scenario that would begin after the last tuple."""
-    sentence = f"the one at {write_duration(at_us)} is left out: no tuple is created so late"
-    return Remark("burst", sentence, {"at_us": at_us})
+def _too_late(timed: "TimedRun") -> Iterator[Remark]:
+    """Yield remarks on bursts and gaps that begin after the last tuple."""
+    last_us = max(last_event_times(timed.plan, timed.workload.seed), default=-1)
+    for each in timed.plan.disturbances:
+        if each.kind != "regime" and each.start_us > last_us:
+            at = write_duration(each.start_us)
+            sentence = f"the one at {at} is left out: no tuple is created so late"
+            yield Remark(each.kind, sentence, {"at_us": each.start_us})
 
 
 def _table(timed: "TimedRun") -> Table:

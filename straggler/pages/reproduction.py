@@ -15,15 +15,14 @@ from pathlib import Path
 
 from model.checking.claims import Outcome
 from model.vocabulary.settings import JsonObject
-from sim.report.contents import Entry, Report, ReportedFinding, Status
+from sim.report.contents import MEANINGS, STATUSES, Entry, Report, ReportedFinding
 from sim.report.words import version
-from sim.sweep.experiment import Reproduction
+from sim.sweep.experiment import CONFIDENCE, Reproduction
 from sim.sweep.store import as_json
 from straggler.cli.render import markdown
 from straggler.errors import UsageError, counted
 from straggler.rooms import sort_names
 
-VERDICTS = tuple(Status(each.value) for each in Reproduction)
 HEADER = """\
 # Reproduction
 
@@ -37,7 +36,7 @@ seeds with their confidence limits.
 def page(report: Report) -> str:
     """Return the whole page, room by room."""
     names = sort_names({entry.room for entry in report})
-    meanings = [f"- *{each.value.capitalize()}*: {each.meaning}." for each in VERDICTS]
+    meanings = [f"- *{each.value.capitalize()}*: {text}." for each, text in MEANINGS.items()]
     parts = [HEADER, *meanings, "", "## Summary\n", _extent(report), _counts(report, names), ""]
     parts.append("## Figures and tables\n")
     for room in names:
@@ -54,8 +53,8 @@ def _extent(report: Report) -> str:
 
 
 def _counts(report: Report, names: Sequence[str]) -> str:
-    counts = Counter((entry.room, entry.status.value) for entry in report)
-    shown = [each.value for each in Status if any(value == each.value for _, value in counts)]
+    counts = Counter((entry.room, entry.status) for entry in report)
+    shown = [each for each in STATUSES if any(each == value for _, value in counts)]
     rows = [[room, *(counts[room, value] for value in shown)] for room in names]
     rows.append(["all", *(sum(counts[room, value] for room in names) for value in shown)])
     return markdown(dict.fromkeys(["room", *shown], ""), rows)
@@ -68,7 +67,7 @@ def _table(entries: Sequence[Entry]) -> str:
             _cell(entry.claim or entry.title),
             _cell(entry.published),
             _cell(_finding(entry.decisive)) if entry.decisive else "",
-            entry.status.value,
+            entry.status,
         )
         for entry in entries
     ]
@@ -88,12 +87,12 @@ def _section(entry: Entry) -> Iterator[str]:
         yield f"*Source: {entry.source}.*\n"
     if entry.published:
         yield f"**Published.** {entry.published}\n"
-    seeds = f"{counted(len(entry.seeds), 'seed')}, {entry.confidence:.0%} confidence"
+    seeds = f"{counted(len(entry.seeds), 'seed')}, {CONFIDENCE:.0%} confidence"
     yield f"**Simulated**, {counted(entry.runs, 'run')}, {seeds}, {entry.effort}:\n"
     yield from (f"- {_finding(each)}.{_verdict(each)}" for each in entry.findings)
     if entry.assumptions:
         yield f"\n**Assumed.** {' '.join(entry.assumptions)}"
-    verdict = entry.status.value.capitalize()
+    verdict = entry.status.capitalize()
     yield f"\n**{verdict}**: `{entry.again}`, code `{version(entry.code)}`.\n"
 
 
@@ -160,7 +159,6 @@ def _record(entry: Entry) -> JsonObject:
             for finding in entry.findings
         ],
         "seeds": list(entry.seeds),
-        "confidence": entry.confidence,
         "runs": entry.runs,
     }
 
@@ -174,7 +172,6 @@ def _entry(record: JsonObject) -> Entry:
         outcome=Outcome(record["outcome"]),
         findings=tuple(map(_read_finding, record["findings"])),
         seeds=tuple(record["seeds"]),
-        confidence=record["confidence"],
         runs=record["runs"],
         failed=0,
     )

@@ -237,8 +237,6 @@ class Room:
     """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()
     """Return the remarks on a timed run."""
-    bursts_left_out_us: Callable[[Mapping[str, str], int], Sequence[int]] = lambda *_: ()
-    """Return the times of bursts that settings and seed leave out, as no tuple comes so late."""
     alternatives: Callable[[Any, Mapping[str, str], int], Alternatives | None] = lambda *_: None
     """Return the runs under other settings that are shown with a timed run."""
     undetermined_steps: Callable[[Plan], Collection[type]] = lambda _: ()

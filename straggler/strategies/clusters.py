@@ -33,7 +33,7 @@ from sim.kernel.distributions import (
 )
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Slow
 from sim.kernel.link import HERE, QUIET, RELIABLE, Noise, Place, Tier, Tiers
-from sim.kernel.log import drop_later_disturbances, simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every, EveryTuples
@@ -307,7 +307,6 @@ def cases(draw: st.DrawFn, shape: Shape, region: str | None = None) -> SeededPla
         name=f"drawn cluster, {region}",
     )
     seed = draw(SEEDS)
-    plan = drop_later_disturbances(plan, seed)
     if region != "calm":
         plan = replace(plan, faults=draw(_failing(shape, plan, span_us, region)))
     if region == "failing":

@@ -21,7 +21,6 @@ from model.vocabulary.slack import CONTROLS, METHODS, SELF_SUFFICIENT_AGGREGATES
 from model.vocabulary.windows import AGGREGATES
 from sim.kernel.faults import Fail, Fault, Pause
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.plan import Worker
 from sim.kernel.source import IDS_PER_SOURCE
 from sim.windows.cluster import CORRECTOR, WindowTuning
 from straggler.strategies import clusters
@@ -199,7 +198,6 @@ def timings(
     shape = SCALES[scale](Shape(scale_us, tasks, events=(6, 12, 24)))
     plan, seed = draw(clusters.cases(shape, region))
     tuning = WindowTuning(
-        Worker(draw(st.sampled_from([1.0, 0.2]))),
         draw(st.sampled_from([0.0, scale_us / 2, 3.0 * scale_us])),
         draw(st.sampled_from([0.0, scale_us / 20])),
     )

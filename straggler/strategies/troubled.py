@@ -13,7 +13,7 @@ from model.vocabulary.script.config import ScriptConfig
 from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Duplicate, Fail
-from sim.kernel.log import drop_later_disturbances, simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.kernel.trigger import At
@@ -160,7 +160,7 @@ def _chain(drawn: TimedCase[JoinConfig]) -> TimedCase[Any]:
         for source in plan.sources
         if isinstance(source, Source)
     ]
-    shorter = drop_later_disturbances(replace(plan, sources=tuple(sources), flush=True), seed)
+    shorter = replace(plan, sources=tuple(sources), flush=True)
     return TimedCase(drawn.config, SeededPlan(shorter, seed))
 
 

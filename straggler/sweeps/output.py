@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 
 from model.checking.claims import Outcome
+from sim.report.entries import entry_of
 from sim.sweep.engine import Ended, Started
-from sim.sweep.results import Failed, Results
+from sim.sweep.results import Failed, Results, record_of
 from straggler.cli.render import COLOURS
 from straggler.errors import counted
 
@@ -17,14 +18,7 @@ def describe_start(event: Started) -> str:
     stored = f", {event.stored:,} of them stored already" if event.stored else ""
     runs = counted(event.runs + event.repeated, "run")
     twice = f", {event.repeated:,} of them in another experiment, too" if event.repeated else ""
-    work = f"{experiments}, {event.effort}: {runs}{twice}{stored}."
-    if not event.damaged:
-        return work
-    damaged = counted(len(event.damaged), "stored run")
-    return (
-        f"{work} {damaged} cannot be trusted, because the file was cut off or changed,"
-        f" and will be done again: {event.damaged[0]}{' and others' if event.damaged[1:] else ''}."
-    )
+    return f"{experiments}, {event.effort}: {runs}{twice}{stored}."
 
 
 def describe_failures(failed: Sequence[Failed]) -> Iterator[str]:
@@ -61,13 +55,12 @@ def table(found: Sequence[Results]) -> Table:
 def remarks(found: Sequence[Results]) -> Iterator[str]:
     """Yield a sentence for each problem and each expectation that is not met."""
     for results in found:
-        name = results.experiment.name
+        entry = entry_of(record_of(results))
         for problem in results.problems:
-            yield f"{name}: {problem}."
-        for finding in results.findings:
+            yield f"{entry.name}: {problem}."
+        for finding in entry.findings:
             if finding.outcome is not Outcome.HOLDS:
-                says = finding.expectation.says
-                yield f"{name}, {finding.outcome}: {says}; {finding.sentence}."
+                yield f"{entry.name}, {finding.outcome}: {finding.says}; {finding.sentence}."
 
 
 def describe_end(found: Sequence[Results], event: Ended, folder: str) -> str:

@@ -61,14 +61,14 @@ def impurities(module: Module) -> Iterable[str]:
 
 
 def neighbours(module: Module) -> Iterable[str]:
-    """Return the imports of another room of the same folder."""
+    """Return the imports of another room: of the same folder, or of its model."""
     parts = module.name.split(".")
     for depth, room in enumerate(parts):
         if room in room_names():
             for name in imports(module):
                 target = name.split(".")
-                same_folder = target[:depth] == parts[:depth] and len(target) > depth
-                if same_folder and target[depth] in room_names() and target[depth] != room:
+                near = target[:depth] == parts[:depth] or (parts[0], target[0]) == ("sim", "model")
+                if near and room_names().intersection(target[depth : depth + 1]) - {room}:
                     yield name
 
 

@@ -2,7 +2,7 @@
 
 from model.checking.accounts import EVERY_ROW, CountedAnswer, Place, settle
 from model.slack import run
-from model.slack.claims import check
+from model.slack.claims import judge
 from tests.model.arrivals import stream_of
 from tests.model.test_checking import STREAM
 
@@ -30,5 +30,5 @@ def test_a_row_that_several_answers_lack_is_lost_once() -> None:
 
 
 def test_all_rows_of_a_right_trace_are_accounted_for() -> None:
-    (verdict,) = [each for each in check(BAD, run(BAD)) if each.claim == EVERY_ROW]
+    (verdict,) = [each for each in judge(BAD, run(BAD)).verdicts if each.claim == EVERY_ROW]
     assert verdict.sentence == "Accounted for: 5 of 5."

@@ -1,17 +1,16 @@
 """Verdicts, differences of traces, smallest counterexamples, and evidence that is missing."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checking.claims import Outcome, Verdict, combine, validate
+from model.checking.claims import Outcome, Verdict, combine
 from model.checking.diff import compare
 from model.checking.shrink import smallest
 from model.slack import run
-from model.slack.claims import check, judge, over_all
+from model.slack.claims import CLAIMS, judge
 from model.vocabulary import Event, Fault, Trace, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Cleared, Final, Late, Result
@@ -46,7 +45,7 @@ IN_ORDER = STREAM.with_(arrivals=stream_of((20, 1.0), (25, 2.0), (60, 8.0)), cut
 
 
 def outcomes(workload: Workload, trace: Trace) -> dict[str, Outcome]:
-    return {verdict.claim: verdict.outcome for verdict in check(workload, trace)}
+    return {verdict.claim: verdict.outcome for verdict in judge(workload, trace).verdicts}
 
 
 def only(trace: Trace, *words: type) -> Trace:
@@ -68,52 +67,16 @@ def test_a_missing_kind_is_never_green() -> None:
 
 
 def test_an_empty_trace_is_undetermined() -> None:
-    assert combine(check(STREAM, Trace("nothing", ()))) is Outcome.UNDETERMINED
+    assert combine(judge(STREAM, Trace("nothing", ())).verdicts) is Outcome.UNDETERMINED
     assert Outcome.HOLDS not in outcomes(STREAM, Trace("nothing", ())).values()
 
 
 def test_many_traces_hold_if_the_interesting_case_occurred_in_one_of_them() -> None:
-    both = over_all([judge(IN_ORDER, run(IN_ORDER)), judge(STREAM, run(STREAM))])
+    both = CLAIMS.over_all([judge(IN_ORDER, run(IN_ORDER)), judge(STREAM, run(STREAM))])
     assert {verdict.outcome for verdict in both} == {Outcome.HOLDS}
-    quiet = {v.claim: v for v in over_all([judge(IN_ORDER, run(IN_ORDER))])}
+    quiet = {v.claim: v for v in CLAIMS.over_all([judge(IN_ORDER, run(IN_ORDER))])}
     assert quiet["eventual exactness"].outcome is Outcome.UNDETERMINED
     assert "late pairs" in quiet["eventual exactness"].sentence
-
-
-# ----------------------------------------------------------------------------------- recorded steps
-
-
-def follow(state: int, step: str) -> Iterable[int]:
-    """Count up by one, and on "jump" by one or by ten."""
-    if step == "up":
-        return (state + 1,)
-    if step == "jump":
-        return (state + 1, state + 10)
-    return (state,) if step == f"is {state}" else ()
-
-
-def test_every_state_that_the_model_may_be_in_is_followed() -> None:
-    assert validate((0,), follow, ["jump", "jump", "is 11"]).outcome is Outcome.HOLDS
-    assert validate((0,), follow, ["jump", "is 10", "is 1"]).outcome is Outcome.BROKEN
-
-
-def test_the_first_step_that_is_not_allowed_is_named() -> None:
-    verdict = validate(
-        (0,),
-        follow,
-        ["up", "is 7", "is 8"],
-        claim="it counts",
-        describe=lambda step: f"{step!r}",
-        explain=lambda state, step: (f"it is {state}",),
-    )
-    assert verdict.outcome is Outcome.BROKEN
-    assert verdict.claim == "it counts"
-    assert verdict.sentence == "Step 1 is not allowed: 'is 7'."
-    assert verdict.witness == ("it is 1",)
-
-
-def test_an_empty_recording_is_undetermined() -> None:
-    assert validate((0,), follow, ()).outcome is Outcome.UNDETERMINED
 
 
 # -------------------------------------------------------------------------------------- differences

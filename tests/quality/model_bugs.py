@@ -1,7 +1,7 @@
 """A planted bug for each claim of each room: a variant of the model's rules, or a wrapped function.
 
 Claims about the balance of a router and the load of a chain judge other records than traces:
-``test_load_bugs.py`` has their bugs, and ``tests/properties/test_join_load.py`` those of bytes.
+``test_load_bugs.py`` has their bugs.
 """
 
 from collections.abc import Mapping

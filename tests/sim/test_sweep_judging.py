@@ -25,7 +25,7 @@ def grid(rows: Mapping[Any, Iterable[Figure]], *factors: Factor) -> MeasuredGrid
         for seed, value in enumerate(samples):
             table[(seed, *levels)] = value
             seeds = max(seeds, seed + 1)
-    return MeasuredGrid(factors, range(seeds), table, 0.95)
+    return MeasuredGrid(factors, range(seeds), table)
 
 
 def of_one_cell(expectation: Expectation, *samples: Figure) -> Finding:
@@ -57,7 +57,6 @@ def test_levels_are_compared_seed_by_seed() -> None:
     assert [cell.label for cell in found.cells] == ["tag / pkg", "tag / dag"]
     assert [cell.interval and cell.interval.estimate for cell in found.cells] == [3.0, 2.0]
     assert found.outcome is Outcome.HOLDS
-    assert found.sentence == "the ratio of m is 2 to 3 in 2 of 2 cells"
     less = Comparison("policy", "pkg", "tag", "difference")
     found = judge(TAG_WINS._replace(compare=less), grid(rows, POLICY))
     (cell,) = found.cells

@@ -17,6 +17,7 @@ EXPECT: JsonObject = {
     "at_least": 1,
     "verdict": "refuted",
 }
+OTHERS: JsonObject = {**EXPECT, "compare": {"policy": ["tag", "*"]}}
 
 
 def expecting(**keys: Any) -> Experiment:
@@ -41,7 +42,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
     (expectation,) = experiment.expectations
     assert expectation.verdict is Reproduction.REPRODUCED
     assert expectation.where == {"slower": (2.5,)}
-    assert (experiment.run, experiment.fan, experiment.confidence) == ("sim", "", 0.95)
+    assert (experiment.run, experiment.fan) == ("sim", "")
 
 
 def test_near_stands_for_two_bounds() -> None:
@@ -66,6 +67,7 @@ def test_near_stands_for_two_bounds() -> None:
         ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
         ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
         ({"quick": {"base": {"service": "consant"}}}, "quick.base.service is 'consant'; it must"),
+        ({"factors": {"policy": ["tag"]}, "expect": [OTHERS]}, "expect 1, compare is 'policy'"),
     ],
 )
 def test_an_invalid_file_is_refused_in_one_sentence(

@@ -18,7 +18,7 @@ from itertools import product
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.slack import make_system
-from model.slack.claims import judge, over_all
+from model.slack.claims import CLAIMS, judge
 from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import Event, SlackConfig, Trace, Workload
@@ -83,7 +83,7 @@ def _streams_judged(control: str) -> tuple[tuple[Verdict, ...], int]:
     """Judge every stream by the right rules; return the verdicts and the number of streams."""
     right = make_system()
     judged = [judge(workload, right(workload)) for workload in streams(_plain(control))]
-    return over_all(judged), len(judged)
+    return CLAIMS.over_all(judged), len(judged)
 
 
 @cache

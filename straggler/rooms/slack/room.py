@@ -16,7 +16,6 @@ from model.vocabulary.windows import ANSWERS, Correction, Final, Late, Rejected,
 from sim.slack import from_settings
 from sim.slack.room import TIMED_ROOM
 from sim.slack.settings import SETTINGS
-from sim.windows.settings import bursts_left_out_us
 from straggler.errors import counted
 from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from straggler.rooms.slack import queries
@@ -116,7 +115,6 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     timed=TIMED_ROOM,
-    bursts_left_out_us=bursts_left_out_us,
     example=EXAMPLE,
     errata=ERRATA,
     gone=GONE,

@@ -10,7 +10,7 @@ from model.checking.claims import Verdict
 from model.vocabulary import Event, Trace, WatermarkConfig, Workload
 from model.vocabulary.watermark import Clock
 from model.watermark import make_system
-from model.watermark.claims import judge, over_all
+from model.watermark.claims import CLAIMS, judge
 from model.watermark.variants import VARIANTS
 from straggler.errors import counted
 from straggler.pages.errata import Findings, Kind, erratum, promise_or_broken, smallest_stream
@@ -37,7 +37,7 @@ def _scope() -> Verdict:
     """Judge the right rule on every stream; any broken promise counts."""
     right = make_system()
     judged = [judge(workload, right(workload)) for workload in streams()]
-    verdict = promise_or_broken(over_all(judged), BUG.promise)
+    verdict = promise_or_broken(CLAIMS.over_all(judged), BUG.promise)
     sentence = (
         f"{verdict.sentence} These were all {len(judged):,} streams of up to {TUPLES_MAX} tuples."
     )

@@ -16,7 +16,6 @@ from model.watermark.scopes import SCOPES, explore
 from model.watermark.variants import VARIANTS
 from sim.watermark import SETTINGS, from_settings
 from sim.watermark.room import TIMED_ROOM
-from sim.windows.settings import bursts_left_out_us
 from straggler.errors import counted
 from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from straggler.rooms.watermark import queries
@@ -126,7 +125,6 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     timed=TIMED_ROOM,
-    bursts_left_out_us=bursts_left_out_us,
     example=EXAMPLE,
     errata=ERRATA,
 )
