@@ -46,7 +46,7 @@ def test_a_condition_is_read_as_it_was_written(predicate: Predicate) -> None:
     assert predicate_from_json(predicate_to_json(predicate)) == predicate
 
 
-@promised(*(f"{sort.__name__}: {found}" for sort in SORTS for found in (True, False)), examples=250)
+@promised(*(f"{sort.__name__}: {found}" for sort in SORTS for found in (True, False)), examples=500)
 @given(predicate=predicates(R_COLUMNS, S_COLUMNS), r=rows(R, R_COLUMNS), s=rows(S, S_COLUMNS))
 def test_two_readings_of_a_condition_agree(
     reached: Reached,

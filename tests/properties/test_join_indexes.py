@@ -94,7 +94,7 @@ def simulated(config: JoinConfig, stored: Sequence[Event], probing: Sequence[Eve
     return sorted(pair for part in ids for pair in zip(*(n.tolist() for n in part), strict=True))
 
 
-@promised(*NAMES, "stay", "send", "keep copies", "release", "drop", examples=120)
+@promised(*NAMES, "stay", "send", "keep copies", "release", "drop", examples=240)
 @given(
     predicate=predicates(R_COLUMNS, S_COLUMNS),
     stream=st.sampled_from(STREAMS),

@@ -177,7 +177,7 @@ WITHDRAW = st.builds(Step, st.just("withdraw"), st.sampled_from(["own", "a", "b"
 REQUEST = st.one_of(SUBMIT, SUBMIT, WITHDRAW)
 
 
-@promised("submit", "withdraw", "commit", "reopen", "fail", CHANGED, ENDED, UNKNOWN, examples=100)
+@promised("submit", "withdraw", "commit", "reopen", "fail", CHANGED, ENDED, UNKNOWN, examples=200)
 @given(data=st.data())
 def test_a_request_holds_from_the_epoch_that_it_was_named(
     reached: Reached, data: st.DataObject

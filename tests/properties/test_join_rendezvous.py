@@ -114,7 +114,7 @@ def require_meeting(place: Place) -> None:
     assert left.addresses == ((HOST, 1), (HOST, 2))
 
 
-@promised(REFUSED, NOTICED, examples=10)
+@promised(REFUSED, NOTICED, examples=20)
 @given(
     peers=st.lists(
         GREETINGS.map(lambda said: (said, b"")) | st.tuples(GREETINGS, NOISE), max_size=4

@@ -167,7 +167,7 @@ def test_a_file_that_comes_later_is_refused_when_it_is_read(
 REFUSED = {f"{room}: {flaw}" for room in QUERIES for flaw in FLAWS}
 
 
-@promised(*sorted(REFUSED), examples=150)
+@promised(*sorted(REFUSED), examples=300)
 @given(asked=ASKED)
 def test_a_query_is_refused_before_it_writes(
     tmp_path_factory: pytest.TempPathFactory, reached: Reached, asked: Asked

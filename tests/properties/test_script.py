@@ -107,7 +107,7 @@ def against_placement(config: ScriptConfig, placed: Placement) -> Iterator[str]:
             yield "Components are split, although LPT keeps the cap."
 
 
-@promised(WHOLE, LARGE_SPLIT, HASHED, examples=25)
+@promised(WHOLE, LARGE_SPLIT, HASHED, examples=50)
 @given(config=configs())
 def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) -> None:
     graph = compile_graph(config)
@@ -123,7 +123,7 @@ def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) ->
 SPANS = st.sets(st.tuples(st.integers(1, 200), st.integers(1, 100)), min_size=1, max_size=4)
 
 
-@promised("cut at edges", "cut into panes", "edges that add no cut", examples=40)
+@promised("cut at edges", "cut into panes", "edges that add no cut", examples=80)
 @example(spans={(24, 10)}, per_hour=Fraction(1_493_073))
 @example(spans={(20, 10), (24, 10)}, per_hour=Fraction(2 * 10**6))
 @given(spans=SPANS, per_hour=st.builds(Fraction, st.integers(0, 10**7), st.sampled_from((1, 7))))

@@ -61,7 +61,7 @@ def lengths(zone: str, days: Sequence[int]) -> dict[str, int]:
     return {f"days of {hours(zone, each):g} hours": 1 for each in days}
 
 
-@promised(*(f"days of {n} hours" for n in (0, 23, 24, 25)), examples=25)
+@promised(*(f"days of {n} hours" for n in (0, 23, 24, 25)), examples=50)
 @example(drawn=SKIPPED)
 @example(drawn=("America/St_Johns", 14_181))
 @given(drawn=changed_days())
@@ -113,7 +113,7 @@ def around(draw: st.DrawFn, drawn: tuple[str, int] | None = None) -> Case:
     )
 
 
-@promised(*(f"days of {n} hours" for n in (0, 23, 25)), "results", examples=25)
+@promised(*(f"days of {n} hours" for n in (0, 23, 25)), "results", examples=50)
 @given(case=around() | around(SKIPPED) | around(SHORT) | around(LONG), seed=SEEDS)
 def test_calendar_windows_are_those_of_the_clock_everywhere(
     reached: Reached, case: Case, seed: int

@@ -53,7 +53,7 @@ def damaged(draw: st.DrawFn) -> tuple[str, int]:
     return changed, (before[-1].end_pos or 0) if before else 0
 
 
-@promised("refused", "still valid", examples=30)
+@promised("refused", "still valid", examples=60)
 @given(case=damaged())
 def test_a_damaged_script_is_refused_where_the_damage_is(
     reached: Reached, case: tuple[str, int]

@@ -93,7 +93,7 @@ def requested(size: int, slide: int, starts: list[int]) -> recompute.WindowReque
     return recompute.request_windows(settings, store.by, pending, {(0,): 1 << 60})[0]
 
 
-@promised(*EDGES, examples=60)  # few have a redelivery at an edge
+@promised(*EDGES, examples=120)  # few have a redelivery at an edge
 @given(drawn=histories())
 def test_a_correction_finds_every_row_of_its_windows(
     tmp_path_factory: pytest.TempPathFactory,

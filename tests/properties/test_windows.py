@@ -22,7 +22,7 @@ CASES = (
 )
 
 
-@promised(*Taken._fields[:3], "missed", "rejected", "each identity once", examples=50)
+@promised(*Taken._fields[:3], "missed", "rejected", "each identity once", examples=100)
 @given(case=CASES)
 def test_an_operator_counts_each_arrival_in_one_place(reached: Reached, case: Workload) -> None:
     flushed = case.with_(flush=True)

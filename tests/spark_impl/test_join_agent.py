@@ -280,7 +280,7 @@ def without_keys(spark: SparkSession, folder: Path) -> ChainStream:
 def test_a_query_on_a_column_that_the_inputs_lack_now_stops_each_start(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """It comes after the chain was opened, and before it is started."""
+    """Submit the query after the chain was opened, and before it is started."""
     stream = opened(spark, tmp_path, 1)
     first, second = case_with(workers=1).batches()
     arrive(tmp_path, first)

@@ -243,7 +243,7 @@ def run_landing(
     return made
 
 
-@promised("deaths before a file", "deaths behind a file", "refusals", "listed rows", examples=50)
+@promised("deaths before a file", "deaths behind a file", "refusals", "listed rows", examples=100)
 @example(before=[0], ahead_us=[5], starts=[(None, 7)])  # its file is there, its list is not
 @given(before=AHEAD_US, ahead_us=AHEAD_US, starts=STARTS)
 def test_a_row_lands_or_is_listed_once_whatever_guards_a_crash_separates(

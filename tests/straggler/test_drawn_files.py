@@ -129,7 +129,7 @@ def read_file(folder: Path, file: MessyFile, is_strict: bool = False) -> Recordi
     return read_table(path, replace(columns, is_strict=is_strict))
 
 
-@promised("rows", "rows set aside", "rows without a number", "line breaks in cells", examples=12)
+@promised("rows", "rows set aside", "rows without a number", "line breaks in cells", examples=24)
 @given(file=messy_files())
 def test_every_row_is_used_or_set_aside(folder: Path, file: MessyFile, reached: Reached) -> None:
     lacking = [row.line for row in file.rows if not isfinite(row.amount)]

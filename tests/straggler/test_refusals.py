@@ -143,7 +143,7 @@ def test_right_commands_are_done_and_unknown_options_refused(forms: Mapping[str,
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a slow command
-@promised("refused", "done", examples=60)
+@promised("refused", "done", examples=120)
 @given(data=st.data())
 def test_damaged_inputs_are_refused_in_one_sentence(
     reached: Reached, forms: Mapping[str, Form], data: st.DataObject
