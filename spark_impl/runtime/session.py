@@ -75,20 +75,25 @@ def session(
 ) -> Iterator[SparkSession]:
     """Yield a session on ``master`` (default ``local[2]``); stop it and clean up at the end.
 
-    Java compiles for a quick start, or with ``long_running`` for the highest speed after minutes.
-    ``options`` are Spark settings with ``__`` for the dots:
-    ``spark__sql__ansi__enabled="false"``. Raises :class:`EnvironmentProblem` if Java is missing or
-    too old.
+    A session that this process has already is yielded as it is, and stays. Java compiles for a
+    quick start, or with ``long_running`` for the highest speed after minutes. ``options`` are Spark
+    settings with ``__`` for the dots: ``spark__sql__ansi__enabled="false"``. Raises
+    :class:`EnvironmentProblem` if Java is missing or too old, or the session has another master.
     """
+    if running := SparkContext._active_spark_context:
+        if master not in (None, running.master):
+            msg = f"master is {master!r}, and this process has a session on {running.master!r}"
+            raise EnvironmentProblem(msg)
+        yield SparkSession.builder.getOrCreate()
+        return
     where = master or DEFAULT_MASTER
-    ours = SparkContext._gateway is None
-    if ours:
+    if ours := SparkContext._gateway is None:
         require_java()
     with scratch_folder() as (scratch, messages):
         try:
             with _environment(scratch, local=where.startswith("local")):
-                settings = _settings(where, scratch, long_running=long_running)
-                settings |= {name.replace("__", "."): value for name, value in options.items()}
+                given = {name.replace("__", "."): value for name, value in options.items()}
+                settings = _settings(where, scratch, long_running=long_running) | given
                 interrupts: list[int] = []
                 with _collect_interrupts(interrupts):
                     spark = _start(where, messages, settings)
@@ -168,12 +173,11 @@ def _reason(log: str) -> str:
 
     The first exception only says that something was awaited; the last cause says why it failed.
     """
-    causes = _CAUSE.findall(log)
-    if causes:
+    if causes := _CAUSE.findall(log):
         name, said = causes[-1]
         return said if name == "SparkException" else f"{name}: {said}"
-    lines = [line for line in log.split("\n") if "Exception" in line or "Error" in line]
-    return lines[0].strip() if lines else ""
+    lines = (line for line in log.split("\n") if "Exception" in line or "Error" in line)
+    return next(lines, "").strip()
 
 
 @contextmanager

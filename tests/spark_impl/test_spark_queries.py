@@ -3,6 +3,7 @@
 import importlib.util
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -29,6 +30,7 @@ from spark_impl.runtime import histories, queries, sources
 from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.queries import STARTS, TOO_SLOW, Runnable, log
+from spark_impl.runtime.session import EnvironmentProblem, session
 from spark_impl.runtime.sources import _register
 from spark_impl.runtime.storage import locate
 from spark_impl.slack import SlackQuery
@@ -50,6 +52,16 @@ def test_spark_spreads_slots_evenly(spark: SparkSession) -> None:
     for partitions in (3, 8, 50, 200):
         where = rows.select(F.pmod(F.hash("slot"), F.lit(partitions))).collect()
         assert [row[0] for row in where] == [task % partitions for task in range(tasks)]
+
+
+def test_a_session_of_this_process_is_taken_as_it_is_and_stays(spark: SparkSession) -> None:
+    for master in (None, spark.sparkContext.master):
+        with session(master) as same:
+            assert same.sparkContext is spark.sparkContext
+    said = "master is 'local[1]', and this process has a session on 'local"
+    with pytest.raises(EnvironmentProblem, match=re.escape(said)), session("local[1]"):
+        pytest.fail("there are two sessions")
+    assert spark.range(3).count() == 3
 
 
 def test_a_frame_has_the_rows_behind_an_empty_chunk(spark: SparkSession) -> None:

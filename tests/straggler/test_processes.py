@@ -165,4 +165,4 @@ def test_the_adapter_of_the_page_is_right(straggler: Straggler, files: Path) -> 
     line = PAGE.partition("    straggler diff ")[2].partition("\n\n")[0].replace("\\", "")
     done = straggler("diff", *shlex.split(line.replace("python3", sys.executable)))
     assert (done.code, done.err) == (0, ""), done.out
-    assert "agrees with the reference.\njoin: 4 matches" in done.out
+    assert "agrees with the reference. Seed 0.\njoin: 4 matches" in done.out
