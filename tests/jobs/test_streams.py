@@ -80,12 +80,12 @@ def test_probes_have_rows_that_are_just_in_time_and_rows_that_are_just_late() ->
 
 def test_drawn_streams_are_the_same_for_a_seed_and_have_late_rows_and_faults() -> None:
     strategy = streams((INPUT,), TIMES)
-    drawn, again = (collect(strategy, 100, 7) for _ in range(2))
-    assert drawn == again or "nan" in repr(drawn)
+    drawn = [stream for seed in (7, 8, 9) for stream in collect(strategy, 100, seed)]
+    assert drawn[:100] == collect(strategy, 100, 7) or "nan" in repr(drawn)
     late = [split(stream, TIMES)[1] for stream in drawn]
-    assert sum(map(bool, late)) > 5
+    assert sum(map(bool, late)) > 15
     assert max(map(len, late)) <= 4
-    assert sum(bool(stream.faults) for stream in drawn) > 20
+    assert sum(bool(stream.faults) for stream in drawn) > 60
     assert {len(stream.batches) for stream in drawn} >= {1, 2, 3}
 
 
