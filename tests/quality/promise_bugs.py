@@ -92,7 +92,7 @@ def _none_refused(right: Any, rows: Any, *given: Any) -> Any:
 
 BUGS: Mapping[str, Bug] = {
     "pairs lie up to two windows apart": Bug(
-        JOIN, "no pair that is no result", Planted(Matcher.__init__, _wide)
+        JOIN, "times, due 0 times", Planted(Matcher.__init__, _wide)
     ),
     "some tuples go to the last instance": Bug(
         IMBALANCE, "tuples above", Planted(router.choose, _some_to_the_last)
@@ -112,11 +112,11 @@ BUGS: Mapping[str, Bug] = {
         ACCOUNTS, "the answers of windows", Planted(answers.count_refused, _none_refused)
     ),
     "the first of the copies on their way meets nobody": Bug(
-        JOIN, "no pair lost", Planted(Side.probe, _first_copy_unmet)
+        JOIN, "is there 0 times, due 1 times", Planted(Side.probe, _first_copy_unmet)
     ),
     "an epoch that was killed counts as well": Bug(
         JOIN,
-        "no pair twice",
+        "is there 2 times, due 1 times",
         Planted(Draft.add, _killed_epochs_too),
     ),
     "every block is sent twice": Bug(JOIN, "sent block", Planted(Links.exchange, _blocks_twice)),
