@@ -27,6 +27,7 @@ PARTS = {
     " Aggregates.store_in",
     "Aggregates": "spark_impl.aggregates: sum_ avg min_ max_ median quantile count",
     "Answers": "spark_impl.landed: LandedQuery.results LandedQuery.rejected LandedQuery.progress",
+    "The ledger": "spark_impl.runtime.accounts: ledger",
     "Every query": "spark_impl.runtime.queries: Runnable.run_available Runnable.start",
     "Landing": "spark_impl.runtime.landing: Landing",
     "SlackQuery and WatermarkQuery": "spark_impl.windows.query: WindowedQuery",

@@ -75,10 +75,10 @@ def session(
 ) -> Iterator[SparkSession]:
     """Yield a session on ``master`` (default ``local[2]``); stop it and clean up at the end.
 
-    A session that this process has already is yielded as it is, and stays. Java compiles for a
-    quick start, or with ``long_running`` for the highest speed after minutes. ``options`` are Spark
-    settings with ``__`` for the dots: ``spark__sql__ansi__enabled="false"``. Raises
-    :class:`EnvironmentProblem` if Java is missing or too old, or the session has another master.
+    A session that this process has already is yielded as it is, whatever the other arguments say,
+    and stays. Java compiles for a quick start, or with ``long_running`` for speed after minutes.
+    ``options`` are Spark settings with ``__`` for the dots: ``spark__sql__ansi__enabled="false"``.
+    Raise :class:`EnvironmentProblem` if Java is missing or too old, or if its master is another.
     """
     if running := SparkContext._active_spark_context:
         if master not in (None, running.master):

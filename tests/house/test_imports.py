@@ -70,6 +70,10 @@ def neighbours(module: Module) -> Iterable[str]:
                 near = target[:depth] == parts[:depth] or (parts[0], target[0]) == ("sim", "model")
                 if near and room_names().intersection(target[depth : depth + 1]) - {room}:
                     yield name
+    if parts[:2] in (["model", "windows"], ["sim", "windows"]):
+        for name in imports(module):  # the digest of a run leaves out other rooms
+            if room_names().intersection(name.split(".")[1:2]):
+                yield name
 
 
 def machinery(module: Module) -> Iterable[str]:

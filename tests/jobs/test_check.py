@@ -1,12 +1,14 @@
 """Jobs of users, judged on Spark."""
 
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import straggler
+from model.checking.claims import Outcome
 from straggler.errors import UsageError
 from straggler.jobs.running import KilledError, quick
 from tests.jobs.written_jobs import impatient_minutes, minutes
@@ -27,6 +29,23 @@ def test_a_windowed_sum_holds_every_claim(
     assert report.guards["late"]
     assert report.guards["restarts with state"]
     assert "KilledError" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"),
+    [
+        (Outcome.BROKEN, straggler.JobBroken),
+        (Outcome.UNDETERMINED, straggler.JobUndetermined),
+    ],
+)
+def test_a_verdict_that_is_not_right_is_raised_with_its_report(
+    monkeypatch: pytest.MonkeyPatch, outcome: Outcome, kind: type[AssertionError]
+) -> None:
+    report = SimpleNamespace(outcome=outcome)
+    monkeypatch.setattr("straggler.jobs.api.judge_job", lambda *_, **__: report)
+    with pytest.raises(kind) as found:
+        straggler.check_job(minutes, **ARGUMENTS)
+    assert vars(found.value)["report"] is report
 
 
 @pytest.mark.long  # test_command.py has a job that is broken

@@ -5,6 +5,8 @@ Timed runs are judged moment by moment.
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
+from statistics import fmean
 
 import pytest
 
@@ -108,8 +110,12 @@ def test_the_requested_share_is_shed_and_results_are_exact_over_the_rest(
         asked = asked_share(before, moment.smoothed, power)
         assert moment.share == pytest.approx(asked, abs=1e-9), moment
         before = moment
-    assert any(BASE < moment.share < 1 for moment in timed.load.moments)
-    assert figure(timed, "shed") > 0
+    moments = timed.load.moments
+    assert any(BASE < moment.share < 1 for moment in moments)
+    assert any(one.share > 0 == other.share for one, other in pairwise(moments)), "it never ends"
+    last_us = timed.workload.arrivals[-1].arrival_us
+    due = fmean(each.share for each in moments if each.at_us <= last_us) * figure(timed, "arrivals")
+    assert figure(timed, "shed") == pytest.approx(due, rel=0.1)
     assert figure(timed, "arrivals") == figure(timed, "shed") + len(timed.workload.arrivals)
     assert_all_hold(timed)
 

@@ -2,9 +2,9 @@
 
 A store lives through a first plan that Spark could not write, an empty history, a redelivered file,
 a sink that fails and a lost commit.
-Each contract is asked of that one life, or of a copy of its folder that is damaged: of two rooms by
-day, and of all at night. By day the promise that every row is accounted for hands rows to queries
-of all rooms, which are opened again and repeat a micro-batch.
+Each contract is asked of that one life, or of a copy of its folder that is damaged: of one or
+two rooms by day, and of all at night. By day the promise that every row is accounted for hands rows
+to queries of all rooms, which are opened again and repeat a micro-batch.
 """
 
 import shutil

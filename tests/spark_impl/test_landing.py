@@ -139,6 +139,9 @@ def test_streams_that_do_not_go_together_are_refused(
 def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -> None:
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
     landing_of(lines(), tmp_path).run_available()
+    for name, value, before in (("time_unit", "ms", "s"), ("key", None, "k")):
+        with pytest.raises(InputProblem, match=f"landed with {name} = {before!r}, not {value!r}"):
+            landing_of(lines(), tmp_path, **{name: value})
     with pytest.raises(InputProblem, match="was not landed with the checkpoint"):
         Landing(lines(), tmp_path / "new", tmp_path / "checkpoint", event_time="ts", value="v")
     append(tmp_path / "foreign" / "history", pa.table({"x": [1]}))

@@ -301,3 +301,12 @@ def test_a_checkpoint_behind_what_was_landed_or_listed_is_refused(
         plan_of(checkpoint, batch).remove()
         with pytest.raises(InputProblem, match=f"is at batch {batch}, .*/history at 2 already$"):
             run_landing(tmp_path, -1, [], None)._require_last()
+
+
+def test_a_landing_misses_its_last_file(tmp_path: Path) -> None:
+    for batch in range(2):
+        plan_of(locate(tmp_path / "checkpoint"), batch).write_bytes(str(batch).encode())
+        run_landing(tmp_path, batch, [0], None)
+    files_of(locate(tmp_path / "history"))[-1].remove()
+    with pytest.raises(InputProblem, match=r"its landing has written another 00000001\.parquet"):
+        run_landing(tmp_path, -1, [], None)._require_last()
