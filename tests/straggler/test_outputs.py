@@ -83,7 +83,8 @@ def test_missing_java_is_one_sentence(
 ) -> None:
     from pyspark import SparkContext
 
-    monkeypatch.setattr(SparkContext, "_gateway", None)
+    for name in ("_gateway", "_active_spark_context"):  # as if no test had started Spark
+        monkeypatch.setattr(SparkContext, name, None)
     monkeypatch.setenv("JAVA_HOME", "nowhere")
     (tmp_path / "s.csv").write_text("event_time,value\n1,1\n2,1\n", encoding="utf-8")
     assert_refused(straggler("diff", "slack", "--input", "s.csv"), "Java 17 or newer", "nowhere")
