@@ -23,7 +23,7 @@ from model.vocabulary.join import STREAMS, Predicate
 from model.vocabulary.join_predicates import columns_of
 from model.vocabulary.settings import JsonObject
 from spark_impl.join import queries
-from spark_impl.join.store import ChainStore, Commit
+from spark_impl.join.store import ChainStore, Commit, queries_of
 from spark_impl.runtime.storage import InputProblem, Location, reason_of
 
 _KEPT = 16
@@ -74,15 +74,7 @@ class Register(NamedTuple):
     @classmethod
     def from_json(cls, data: JsonObject) -> "Register":
         """Build a register from plain data."""
-        fields = {
-            **data,
-            "config": JoinConfig.from_json(data["config"]),
-            "functions": tuple(data["functions"]),
-            "changed": tuple(data["changed"]),
-            "selects": {name: tuple(each) for name, each in data["selects"].items()},
-            "absent": tuple((stream, column) for stream, column in data["absent"]),
-        }
-        return cls(**fields)
+        return cls(**{**data, **queries_of(data)})
 
 
 def register_of(done: Commit | None) -> Register | None:

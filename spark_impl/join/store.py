@@ -83,6 +83,17 @@ class Load(NamedTuple):
         return cls(measured, LoadState(*state), Decision(*decision))
 
 
+def queries_of(data: JsonObject) -> JsonObject:
+    """Return the fields about queries that the commit of an epoch and the register both have."""
+    return {
+        "config": JoinConfig.from_json(data["config"]),
+        "functions": tuple(data["functions"]),
+        "changed": tuple(data["changed"]),
+        "selects": {name: tuple(each) for name, each in data["selects"].items()},
+        "absent": tuple((stream, column) for stream, column in data["absent"]),
+    }
+
+
 class Commit(NamedTuple):
     """An epoch that is done."""
 
@@ -129,13 +140,9 @@ class Commit(NamedTuple):
         """Build a commit from plain data."""
         fields = {
             **data,
-            "config": JoinConfig.from_json(data["config"]),
-            "functions": tuple(data["functions"]),
-            **{name: Counts(*data[name]) for name in ("admitted", "held")},
-            "changed": tuple(data["changed"]),
             # Stores written before this version have neither.
-            "selects": {name: tuple(each) for name, each in data.get("selects", {}).items()},
-            "absent": tuple((stream, column) for stream, column in data.get("absent", ())),
+            **queries_of({"selects": {}, "absent": (), **data}),
+            **{name: Counts(*data[name]) for name in ("admitted", "held")},
             "clocks": Clocks(*(StreamClock(*each) for each in data["clocks"])),
             "load": Load.from_json(data["load"]) if data["load"] else None,
         }
