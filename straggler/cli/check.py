@@ -1,7 +1,8 @@
 """``straggler check``: have a Structured Streaming job judged."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_jso
 from straggler.errors import UsageError
 from straggler.jobs import MODES
 from straggler.judging.counterexamples import FOLDER
-from straggler.options import PATH, VERBOSE, Arguments, Option
+from straggler.options import PATH, VERBOSE, Arguments, Option, in_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -81,7 +82,8 @@ def run(args: Arguments) -> int:
     from straggler.judging.systems import load_function, open_session
 
     job = load_function(args.job, "a job; write MODULE:JOB", "function")
-    lateness_of(args.lateness)
+    with _in_options():
+        lateness_of(args.lateness)
 
     with render.progress() as progress, open_session(args.master) as spark:
         progress.add_task(f"judging {render.plain(args.job)}", total=None)
@@ -99,7 +101,8 @@ def run(args: Arguments) -> int:
             "redelivered": list(args.redelivered),
         }
         more = {"keeps_state": args.keeps_state, "streams": args.streams, "seed": args.seed}
-        report = judge_job(job, spark, **asked, **more, rows=rows, name=args.job)
+        with _in_options():
+            report = judge_job(job, spark, **asked, **more, rows=rows, name=args.job)
     out = render.console(args.json)
     render.print_lines(out, str(report).splitlines())
     write_json(args.json, report.to_json())
@@ -112,6 +115,17 @@ def run(args: Arguments) -> int:
     elif report.outcome is Outcome.BROKEN and report.table:
         render.print_lines(out, ["", "No counterexample: the rows cannot be stored as data."])
     return render.EXIT_CODES[report.outcome]
+
+
+@contextmanager
+def _in_options() -> Iterator[None]:
+    """Name options, not arguments of Python, in a refusal."""
+    try:
+        yield
+    except UsageError as error:
+        same = ("event_time", "lateness", "redelivered", "upsert")
+        others = {"keys": "--key", "rows": "--input"}
+        raise UsageError(in_options(str(error), same, others)) from error
 
 
 def read_rows(spark: Any, path: Path) -> Any:
@@ -164,7 +178,8 @@ def refuse_misfits(args: Arguments, ddls: Mapping[str, str], times: Mapping[str,
         if column.lower() not in has:
             raise UsageError(f"--schema names {column!r}, which is no column of --input")
     at = {name or "input": column for name, column in times.items()}
-    inputs_of(known, at, keys=args.keys, redelivered=args.redelivered)
+    with _in_options():
+        inputs_of(known, at, keys=args.keys, redelivered=args.redelivered)
 
 
 def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
