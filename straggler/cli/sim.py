@@ -163,10 +163,12 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
 
 
 def _too_late(timed: "TimedRun") -> Iterator[Remark]:
-    """Yield remarks on bursts and gaps that begin after the last tuple."""
-    last_us = max(last_event_times(timed.plan, timed.workload.seed), default=-1)
-    for each in timed.plan.disturbances:
-        if each.kind != "regime" and each.start_us > last_us:
+    """Yield remarks on bursts and gaps that begin after the last tuple of their sources."""
+    found = [each for each in timed.plan.disturbances if each.kind != "regime"]
+    last_us = last_event_times(timed.plan, timed.workload.seed) if found else []
+    for each in found:
+        of_sources = last_us if each.source is None else [last_us[each.source]]
+        if each.start_us > max(of_sources, default=-1):
             at = write_duration(each.start_us)
             sentence = f"the one at {at} is left out: no tuple is created so late"
             yield Remark(each.kind, sentence, {"at_us": each.start_us})
