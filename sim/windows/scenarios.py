@@ -83,15 +83,15 @@ def always(disorder_us: int, tuples: int, rate_hz: int, keys: int) -> Plan:
     return Plan((source,), name=name)
 
 
-def words(seed: int, disorder_us: int = 8 * SECOND_US) -> Plan:
+def words(seed: int) -> Plan:
     """Return :func:`phases` with the words of Python's standard library as keys, in their order.
 
     It is the stream of a count of words: after the last word comes the first one again.
     """
     text = tuple([word for word, _ in islice(read_words(), WORDS)])
-    plan = phases(seed, disorder_us, WORDS, RATE_HZ, text=text)
-    name = f"words of Python {platform.python_version()}, disorder {disorder_us / SECOND_US:g} s"
-    return replace(plan, name=f"{name}, simulated times")
+    plan = phases(seed, tuples=WORDS, rate_hz=RATE_HZ, text=text)
+    name = f"words of Python {platform.python_version()}, simulated times, disorder 8 s"
+    return replace(plan, name=name)
 
 
 DISORDERS_S = (3, 5, 8, 10, 12)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
+from model.vocabulary.durations import LONGEST_US
 from model.vocabulary.script.problems import problems
 from model.vocabulary.script.tree import (
     SENSOR,
@@ -34,7 +35,6 @@ REASON_LATE = "event time lies below the watermark of the sensor"
 
 PER_HOUR_MAX = 3_600_000_000
 WATERMARKS = ("fixed", "disorder", "scaled")
-LONGEST_US = (1 << 63) - 1
 CLUSTER = 50
 """Default of ``ScriptConfig.cluster``."""
 
