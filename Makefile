@@ -25,7 +25,7 @@ help: ## these lines
 
 setup: $(READY) ## a virtual environment in .venv, with the versions of constraints.txt (1 to 4 min)
 
-diff: java $(CLASSES) ## Spark against the reference, a query a room (1 min, at first 2 to 3); all of them: make diff ALL=1 (6 min)
+diff: java $(CLASSES) ## Spark against the reference, a query a room (2 min, at first 3); all of them: make diff ALL=1 (6 min)
 	@$(BIN)/straggler diff all $(if $(ALL),,--quick)
 
 # Two processes for two cores, each with a Spark session of its own. A file is never divided. Rules of
