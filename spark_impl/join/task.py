@@ -206,6 +206,7 @@ def _find_pairs(
         try:
             return matches, drive(worker, arrivals, links, write, plan.options.comparison_us)
         except NeighbourLost:
+            links.close()  # so that all workers learn of it now, not one a second
             time.sleep(_CAUSE_FIRST_S)
             raise
 
