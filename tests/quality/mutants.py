@@ -31,7 +31,7 @@ LIMIT_S = 900
 UNNAMED = ("tests that do not end", "tests that do not begin")
 """Failures that name no test."""
 LEFT_OUT = (".git", ".venv", ".engines", ".hypothesis", "__pycache__", ".*_cache", "build")
-LAST = ("test_operators", "test_timing", "test_promises")
+LAST = ("test_operators", "test_promises")
 """Files of properties that take longest."""
 _SHARED = {"windows": ("slack", "watermark")}
 """Rooms of a folder that is no room."""
