@@ -24,18 +24,21 @@ class PackTraces(NamedTuple):
     """Micro-batches in which the query was killed, as reported by the Spark side."""
 
 
-def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload], kills: int) -> PackTraces:
+def run_on_spark(
+    spark: SparkSession, workloads: Mapping[str, Workload], kills: int, **reading: bool
+) -> PackTraces:
     """Run workloads of one room together; most rooms need one configuration for all.
 
     A kill strikes the pack as a whole. At most ``kills`` are carried out, because each costs
     another start of the query. Kills that strike when there is state to resume from come first.
+    With ``finals=False`` the last answers of a windowed query are not read.
     """
     room = next(iter(workloads.values())).room
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
-        return RUNNERS[room](spark, workloads, Path(folder), kills)
+        return RUNNERS[room](spark, workloads, Path(folder), kills, **reading)
 
 
-_Runner = Callable[[SparkSession, Mapping[str, Workload], Path, int], PackTraces]
+_Runner = Callable[..., PackTraces]
 
 
 def choose_faults(faults: Iterable[Fault], batches: int, kills: int) -> tuple[Fault, ...]:
@@ -51,13 +54,17 @@ def _in_one_query(run: Callable[..., dict[str, Trace]], *given: object) -> _Runn
     """Return a runner that keeps workloads apart by a grouping column."""
 
     def run_all(
-        spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
+        spark: SparkSession,
+        cases: Mapping[str, Workload],
+        folder: Path,
+        kills: int,
+        **reading: bool,
     ) -> PackTraces:
         batches = max(len(list(each.batches())) for each in cases.values())
         drawn = chain.from_iterable(each.faults for each in cases.values())
         faults, killed = choose_faults(drawn, batches, kills), list[int]()
         kept = {name: each.with_(faults=faults) for name, each in cases.items()}
-        return PackTraces(run(*given, spark, kept, folder, killed.append), killed)
+        return PackTraces(run(*given, spark, kept, folder, killed.append, **reading), killed)
 
     return run_all
 

@@ -199,14 +199,14 @@ def test_imbalance_does_not_grow_with_instances(
 def test_first_answers_contain_the_requested_share(
     spark: SparkSession, reached: Reached, asked: tuple[ClusterPack, ...]
 ) -> None:
-    for pack, observed in zip(asked, run_packs(spark, *asked), strict=True):
+    # Promise 4 has the last answers, for which Spark joins tables.
+    for pack, observed in zip(asked, run_packs(spark, *asked, finals=False), strict=True):
         config, long = pack.configs[0], observed.seen[-1]
         for seen in observed.seen:
-            assert_equals_simulation(seen)
+            assert_equals_simulation(seen, Final)
             truth = truth_of(seen.run.workload)
             evidence = claims.Evidence(truth, observe_trace(truth, seen.trace))
             assert_claims_hold(seen, *COVERED.judge(evidence).verdicts)
-            assert_promise_kept(seen, list_wrong_answers)
             reached.add({**count_cases(seen), PARTIAL: count_partial(seen.trace)})
         workload = long.run.workload.to_json()
         answers = first_answers(workload, plain_steps(long.trace))

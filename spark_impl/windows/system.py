@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from model.vocabulary import Event, Trace, Workload, task_of
 from model.vocabulary import windows as words
@@ -40,11 +40,14 @@ def run_workloads(
     cases: Mapping[str, Workload],
     workdir: Path,
     on_kill: OnKill = lambda _: None,
+    *,
+    finals: bool = True,
 ) -> dict[str, Trace]:
     """Run many workloads of one configuration in one query, told apart by a grouping column.
 
     ``workdir`` is a folder for history and store that is empty or does not exist. Faults strike the
-    query as a whole. Raises ``ValueError`` if the configurations differ.
+    query as a whole. Without ``finals`` the last answers, which Spark has to join, are not read.
+    Raises ``ValueError`` if the configurations differ.
     """
 
     def open_query(config: ConfigT, history: Path, store: Path) -> WindowedQuery[ConfigT]:
@@ -54,7 +57,7 @@ def run_workloads(
     if store is None:
         return {name: Trace("spark", ()) for name in cases}
     batches = {name: len(list(workload.batches())) for name, workload in cases.items()}
-    return read_trace(room, spark, store, batches)
+    return read_trace(room, spark, store, batches, finals=finals)
 
 
 class TaskInProcess(OperatorInProcess):
@@ -113,14 +116,18 @@ def run_in_process(room: WindowRoom[ConfigT], workload: Workload) -> Trace:
 
 
 def read_trace(
-    room: WindowRoom[ConfigT], spark: SparkSession, store: Address, own_batches: Mapping[str, int]
+    room: WindowRoom[ConfigT],
+    spark: SparkSession,
+    store: Address,
+    own_batches: Mapping[str, int],
+    *,
+    finals: bool = True,
 ) -> dict[str, Trace]:
     """Return the traces that the query of a pack left in its store, by case.
 
     ``own_batches`` is the number of batches of each case; its flush comes later. A flush that was
     asked for again, because the driver was killed in it, counts once if its steps are the same.
     """
-    answers = results(room, spark, store)
     steps: dict[str, list[Step]] = {name: [] for name in own_batches}
     config, opened = load_store(store, room)
     room = room.of(config)
@@ -143,14 +150,19 @@ def read_trace(
                     continue
             said[case, step] += not later
             steps[case].append(step)
+    for case, last in _finals(results(room, spark, store)) if finals else ():
+        steps[case].append(last)
+    return {name: Trace("spark", own) for name, own in steps.items()}
+
+
+def _finals(answers: DataFrame) -> Iterator[tuple[str, Step]]:
+    """Yield the last answers, each with its case."""
     answered = answers.where("revision IS NOT NULL")  # not every row of the window was refused
     final = answered.drop("window").toArrow()  # timestamps take longer than answers
     final = final.append_column("exact", pc.equal(final.column("state"), EXACT))
-    for case, row in zip(
-        final.column(CASE).to_pylist(), _rows(words.Final._fields, final), strict=True
-    ):
-        steps[case].append(words.Final(*row))
-    return {name: Trace("spark", own) for name, own in steps.items()}
+    rows = _rows(words.Final._fields, final)
+    for case, row in zip(final.column(CASE).to_pylist(), rows, strict=True):
+        yield case, words.Final(*row)
 
 
 def _words(room: AnyRoom) -> dict[str, type[Step]]:

@@ -96,7 +96,7 @@ def exchangeable_cases(draw: st.DrawFn, config: SlackConfig) -> SeededPlan:
     workers = [Worker(speeds[n % len(speeds)]) for n in range(config.tasks)]
     # The slowest worker is busy for less than its share of the time.
     cluster = Cluster(tuple(workers), Exponential(config.tasks * gap_us / 4))
-    plan = Plan((source,), cluster=cluster, trigger=EveryTuples(events // 3 + 1), name="long")
+    plan = Plan((source,), cluster=cluster, trigger=EveryTuples(events // 2 + 1), name="long")
     return SeededPlan(plan, draw(SEEDS))
 
 

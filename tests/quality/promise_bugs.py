@@ -146,7 +146,7 @@ def pytest_collection_finish() -> None:
     _switch_off(seen_of_chain, "compare_pairs_with_simulation", ())
     _switch_off(changed.exchange, "compare_totals", ())
     run_packs = changed.run_packs
-    changed.run_packs = _run_once(lambda *given, **kills: [*run_packs(*given, **kills)])
+    changed.run_packs = _run_once(lambda *given, **how: [*run_packs(*given, **how)])
     changed.run_chain_pack = _run_once(changed.run_chain_pack)
     of_clusters: Any = packs.ClusterRun
     of_clusters.fail = seen_of_chain.fail = _fail  # nothing is shrunk or stored
@@ -168,9 +168,9 @@ def _run_once(run_packs: Callable[..., Any]) -> Callable[..., Any]:
     """Remember the last run: Hypothesis runs a failing example twice."""
     last: list[Any] = [None, None]
 
-    def run(spark: object, *packs: object, kills: int = 0) -> Any:
+    def run(spark: object, *packs: object, **how: object) -> Any:
         if last[0] != packs:
-            last[:] = packs, run_packs(spark, *packs, kills=kills)
+            last[:] = packs, run_packs(spark, *packs, **how)
         return last[1]
 
     return run
