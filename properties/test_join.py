@@ -61,7 +61,7 @@ def tell(test: TestT) -> TestT:
     return test
 
 
-@promised(*put_to_the_test(CLAIMS), *MET, *COLUMNED, examples=60)
+@promised(*put_to_the_test(CLAIMS), *MET, *COLUMNED, examples=40)
 @tell
 @given(case=cases(), network=st.sampled_from(NETWORKS), seed=SEEDS, room=ROOM_FOR)
 def test_spark_s_workers_follow_the_protocol(
@@ -179,7 +179,7 @@ def log_of(decide: Decide, course: Course) -> Log:
     return steps
 
 
-@promised(*CASES, "no", "linear", "quadratic", examples=100)
+@promised(*CASES, "no", "linear", "quadratic", examples=70)
 @given(course=courses())
 def test_both_controllers_decide_the_same_to_the_last_bit(reached: Reached, course: Course) -> None:
     first = controls.start(course.rules, course.workers)

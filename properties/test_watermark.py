@@ -22,7 +22,7 @@ UPSTREAMS = (0, 0, 1, 2, 3)
 PAST_IDLE = "insertions past an idle operator"
 
 
-@promised(*put_to_the_test(CLAIMS), "insertions", PAST_IDLE, examples=80)
+@promised(*put_to_the_test(CLAIMS), "insertions", PAST_IDLE, examples=60)
 @telling(each.example for each in VARIANTS.values())
 @telling([*CLOSE_CALLS, *OF_WATERMARK])
 @given(case=cases(upstreams=UPSTREAMS))
