@@ -1,4 +1,4 @@
-"""Verdicts, differences of traces, smallest counterexamples, and evidence that is missing."""
+"""Verdicts, differences of traces, smallest counterexamples, missing evidence, accounts of rows."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.checking.accounts import EVERY_ROW, CountedAnswer, Place, settle
 from model.checking.claims import Outcome, Verdict, combine
 from model.checking.diff import compare
 from model.checking.shrink import smallest
@@ -166,3 +167,34 @@ def test_nothing_can_be_left_out_of_the_result(
     assert small.cuts == ()
     assert {fault.at for fault in small.faults} == needed_faults
     assert len(small.faults) == len(needed_faults)
+
+
+# ------------------------------------------------------------------------------- accounts of rows
+
+
+ROWS = stream_of((20, 1.0), (25, 2.0), (12, 4.0))
+BAD = STREAM.with_(
+    arrivals=stream_of((20, 1.0), (25, 2.0), (12, 4.0), (60, 8.0), (61, float("nan")))
+)
+
+
+def test_rows_in_no_place_and_in_several_are_named() -> None:
+    found = settle(ROWS, [(0, Place.LATE), (0, Place.REFUSED), (2, Place.SHED), (7, Place.LATE)])
+    assert found.against == [
+        "Row 7 is late, but was not handed in.",
+        "Row 0 (#0, key 'a') is late and refused.",
+        "Row 1 (#1, key 'a') is in no place.",
+    ]
+    assert found.verdict().sentence.startswith("Accounted for: 1 of 3. Row 7 is late")
+
+
+def test_a_row_that_several_answers_lack_is_lost_once() -> None:
+    answers = [CountedAnswer("a", (0, 1), 1), CountedAnswer("b", (1, 2), 1)]
+    found = settle(ROWS, [(seq, Place.ANSWERED) for seq in range(3)], answers)
+    assert found.counts == {Place.ANSWERED: 2}
+    assert found.against[0] == "The answer of a counts 1 rows, and should count 2: 0, 1."
+
+
+def test_all_rows_of_a_right_trace_are_accounted_for() -> None:
+    (verdict,) = [each for each in judge(BAD, run(BAD)).verdicts if each.claim == EVERY_ROW]
+    assert verdict.sentence == "Accounted for: 5 of 5."

@@ -1,10 +1,19 @@
-"""Words of all rooms: durations in configurations; what a script asks for, and its depth."""
+"""Words of all rooms: durations, hashes of keys; what a script asks for, and its depth."""
 
 from datetime import timedelta
 
 import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
 
-from model.vocabulary import GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
+from model.vocabulary import (
+    GroupingConfig,
+    JoinConfig,
+    SlackConfig,
+    WatermarkConfig,
+    stable_hash,
+    task_of,
+)
 from model.vocabulary.join import Equi
 from model.vocabulary.script.config import ScriptConfig
 from model.vocabulary.script.problems import problems
@@ -19,6 +28,7 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
+from properties.oracles.hashing import xxh64
 
 HOUR_US = 3_600_000_000
 
@@ -52,3 +62,16 @@ def test_depth_is_refused_without_recursion() -> None:
         deep = Arithmetic("+", deep, Number(1))
     found = [each.sentence for each in problems(Workflow("w", (Statement("x", deep),)))]
     assert found == ["an expression is at most 100 deep: give a part of it a name"]
+
+
+TEXTS = st.text(max_size=20) | st.integers(0, 100).map(lambda n: "München, 日本 " * n)
+
+
+@given(TEXTS, st.integers(0, 1 << 63), st.integers(1, 50))
+def test_a_hash_is_xxh64_and_a_task_its_remainder(text: str, seed: int, tasks: int) -> None:
+    signed = xxh64(text.encode(), seed)
+    signed -= (1 << 64) * (signed >= 1 << 63)
+    assert stable_hash(text, seed) == signed
+    usual = xxh64(text.encode(), 42)
+    usual -= (1 << 64) * (usual >= 1 << 63)
+    assert task_of(text, tasks) == next(n for n in range(tasks) if (usual - n) % tasks == 0)
