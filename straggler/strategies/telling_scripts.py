@@ -139,6 +139,13 @@ TELLING: Mapping[str, Workload] = {
     "slices of different sizes": _case(
         'x = avg("a", 2, 1)', [("a", 0, 1.0), ("a", 1, 2.0), ("a", 1, 3.0)]
     ),
+    "a silence since the last arrival, not since the first": _case(
+        'x = sum("b", 4, 4); y = sum("a", 4, 4)',
+        [("b", 0, 1.0), ("a", 9, 1.0), ("b", 1, 1.0)],
+        [("a", 10, 1.0), ("b", 2, 1.0)],
+        lateness_us=1_000,
+        idle_after_us=2,
+    ),
     "one name in two scripts": _case(
         'x = max("a", 1, 1)', [("a", 0, 1.0)], beside='x = max("b", 1, 1)'
     ),
