@@ -216,6 +216,8 @@ def _windows(
         found.append(((row["key"], row["start_us"]), answer))
     states = {key: (*each, STATES[bool(each.refused)]) for key, each in expected.items()}
     yield from _differ("the answers of windows", found, states.items())
+    lengths_us = {row["end_us"] - row["start_us"] for row in rows}
+    yield from _differ("the lengths of windows", lengths_us, [oracle.SIZE_S * SECOND_US])
     counts["corrected windows"] += sum(bool(row["revision"]) for row in rows)
     for each in expected.values():
         counts["windows that lack rows"] += bool(each.rows and each.refused)

@@ -18,9 +18,14 @@ PARTLY = [
     for values, settings in (
         ((2.0, 1.0, 2.0, 3.0, 2.0, 2.0, 1.0), {"aggregate": "avg", "eps": 0.2, "delta": 0.2}),
         ((4.0, 3.0, 3.0, 2.0, 3.0, 2.0, 4.0, 1.0), {"aggregate": "sum", "eps": 0.5, "delta": 0.05}),
+        (
+            (4.0, 3.0, 3.0, -0.5, 3.0, 2.0, 4.0, 1.0),
+            {"aggregate": "sum", "eps": 0.5, "delta": 0.05},
+        ),
     )
 ]
-"""Windows that need four of seven and five of eight tuples, or more if a moment is off by one."""
+"""Windows that need four of seven and five of eight tuples, or more if a moment is off by one, and
+all eight if one is below 0."""
 OF_SLACK = [ENOUGH, *PARTLY]
 PLAIN = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3}
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
