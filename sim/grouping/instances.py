@@ -83,7 +83,7 @@ def ideal_hz(plan: Plan, n: int) -> float:
 
 
 class Reading(NamedTuple):
-    """What was seen of an instance since the reading before."""
+    """Observations of an instance since the reading before."""
 
     served: int
     """Number of tuples served."""
