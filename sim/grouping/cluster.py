@@ -12,9 +12,10 @@ Rules of this file:
 * The end of a micro-batch is a mark behind the sender's tuples. At the mark that ends a window, a
   sender stands still until all senders have reached the mark and a tuple of the next window has
   arrived.
-* Times are measured when the last sender has reached the end of a window: the mean time of the
-  tuples that an instance has served since the previous measurement. So are tiers (``nag-dynamic``):
-  by the mean time of the tuples that have entered since.
+* Times are measured when the last sender has reached the end of a window: the mean service of the
+  tuples that an instance has served since the previous measurement, or the mean time on its line of
+  those that have entered since, if that is longer. So are tiers (``nag-dynamic``): by the mean time
+  from sending to entering.
 * A failure of an instance takes the senders back to their checkpoint. The senders route again all
   tuples that they have routed since, and send nothing twice.
 """
@@ -23,13 +24,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from statistics import fmean
 from typing import Any
 
 import simpy
 
 from model.vocabulary import Event, Fault, GroupingConfig, Trace
-from sim.grouping.instances import measure_tiers, measure_times_us
+from sim.grouping.instances import NO_LINK, Meter, measure_tiers, measure_times_us
 from sim.grouping.machine import GroupingMachine
 from sim.grouping.record import GroupingRecord, Passage
 from sim.kernel.link import HERE, AnyLink, Tier
@@ -201,11 +201,11 @@ class GroupingCluster:
     # -------------------------------------------------------------------------- between two windows
 
     def _measure(self) -> None:
-        served, ways_us = zip(*[instance.measure() for instance in self.instances], strict=True)
+        seen = [instance.meter.read() for instance in self.instances]
         if self.is_measured:
-            self._times_us = measure_times_us(self.plan, self._times_us, served)
+            self._times_us = measure_times_us(self._times_us, seen)
             if self.config.policy == "nag-dynamic":
-                self._tiers = measure_tiers(self.plan, self._tiers, ways_us)
+                self._tiers = measure_tiers(self.plan, self._tiers, seen)
 
     def _wake(self) -> None:
         """Schedule the rebalance as an event of its own: several windows may end at one instant."""
@@ -333,11 +333,10 @@ class Instance:
             env, replace(worker, queue_limit=None), self._serve, self._begin, cluster.restart
         )
         self._env, self._cluster, self._number = env, cluster, number
-        # Since the last measurement: tuples served, their time, and how long each was on its way.
-        self._tuples, self._busy_us, self._ways_us = 0, 0.0, list[float]()
         self._bits = 8.0 * plan.cluster.tuple_bytes
         self._way = self._back = None
         tier = plan.way(HERE, worker.place)
+        self.meter = Meter((tier or NO_LINK).latency_us)
         if tier is not None:
             self._way = self._link(seeds, f"log>{name}", tier, self._enter)
             self._back = self._link(seeds, f"{name}>log", tier, self._free)
@@ -351,13 +350,6 @@ class Instance:
         else:
             self._way.send(passage, self._bits)
 
-    def measure(self) -> tuple[tuple[int, float], float | None]:
-        """Return tuples served since the last call, their time, and the mean time of a way (us)."""
-        way_us = fmean(self._ways_us) if self._ways_us else None
-        found = (self._tuples, self._busy_us), way_us
-        self._tuples, self._busy_us, self._ways_us = 0, 0.0, []
-        return found
-
     def _link(
         self, seeds: Seeds, name: str, tier: Tier, receive: Callable[[Any], object]
     ) -> AnyLink:
@@ -367,7 +359,7 @@ class Instance:
         return link
 
     def _enter(self, passage: Passage) -> None:
-        self._ways_us.append(self._env.now - passage.sent_us)
+        self.meter.enter(passage.sent_us, self._env.now)
         self.station.offer(passage, passage.work_us)
 
     def _begin(self, passage: Passage) -> float:
@@ -380,8 +372,7 @@ class Instance:
         steps = cluster.machine.serve(self._number, passage.window, passage.event)
         if steps:
             cluster.record.steps += steps
-        self._tuples += 1
-        self._busy_us += now - started_us
+        self.meter.serve(now - started_us)
         self.station.checkpoint()
         if self._back is None:
             self._free()

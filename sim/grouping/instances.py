@@ -6,6 +6,7 @@ Source: docs/grouping.md, section 1.
 from collections.abc import Sequence
 from itertools import pairwise
 from math import inf, prod
+from typing import NamedTuple
 
 from model.vocabulary.grouping import TIME_US_MAX
 from model.vocabulary.settings import require
@@ -49,6 +50,10 @@ def latency_us(plan: Plan, n: int) -> tuple[int, ...]:
 def time_us(plan: Plan, instance: int, service_us: float) -> int:
     """Return ``t_i`` of an instance: the larger one of transfer time and service time."""
     transfer_us = tier(plan, instance).transfer_us(8 * plan.cluster.tuple_bytes)
+    return _longer_us(transfer_us, service_us)
+
+
+def _longer_us(transfer_us: float, service_us: float) -> int:
     return min(TIME_US_MAX, max(1, round(max(transfer_us, service_us))))
 
 
@@ -74,34 +79,78 @@ def ideal_hz(plan: Plan, n: int) -> float:
     return sum(1e6 / each for each in times_us(plan, n))
 
 
-def measure_times_us(
-    plan: Plan, known_us: Sequence[int], served: Sequence[tuple[int, float]]
-) -> tuple[int, ...]:
-    """Return every measured ``t_i``; ``served`` has each instance's tuples and busy time (us).
+# ------------------------------------------------------------------------------------- measured
 
-    An instance that has served nothing keeps its known time.
-    """
+
+class Reading(NamedTuple):
+    """Observations of an instance since the reading before."""
+
+    served: int
+    """Number of tuples served."""
+    busy_us: float
+    """Time that they took in service."""
+    transfer_us: float
+    """Mean time on the line of the tuples that entered, or of those of an earlier reading."""
+    way_us: float | None
+    """Mean time of a tuple from sending to entering; ``None`` if none entered."""
+
+
+class Meter:
+    """Measures how long an instance is busy with a tuple, and how long a tuple is on its way."""
+
+    def __init__(self, latency_us: float) -> None:
+        self._latency_us = latency_us
+        self._entered_us = -inf
+        """Time at which the last tuple entered."""
+        self._transfer_us = 0.0
+        self._restart()
+
+    def enter(self, sent_us: float, now_us: float) -> None:
+        """Note a tuple that enters the instance."""
+        way_us = now_us - sent_us
+        # Behind another tuple, it has the line from the moment at which that one leaves it.
+        self._line_us += min(way_us - self._latency_us, now_us - self._entered_us)
+        self._way_us += way_us
+        self._entered += 1
+        self._entered_us = now_us
+
+    def serve(self, busy_us: float) -> None:
+        """Note a tuple that was served."""
+        self._served += 1
+        self._busy_us += busy_us
+
+    def read(self) -> Reading:
+        """Return what was noted, and begin again."""
+        entered, way_us = self._entered, None
+        if entered:
+            self._transfer_us, way_us = self._line_us / entered, self._way_us / entered
+        reading = Reading(self._served, self._busy_us, self._transfer_us, way_us)
+        self._restart()
+        return reading
+
+    def _restart(self) -> None:
+        self._served = self._entered = 0
+        self._busy_us = self._line_us = self._way_us = 0.0
+
+
+def measure_times_us(known_us: Sequence[int], seen: Sequence[Reading]) -> tuple[int, ...]:
+    """Return every measured ``t_i``; an instance that has served nothing keeps its known time."""
     return tuple(
         [
-            time_us(plan, i, busy_us / tuples) if tuples else known_us[i]
-            for i, (tuples, busy_us) in enumerate(served)
+            _longer_us(each.transfer_us, each.busy_us / each.served) if each.served else known
+            for known, each in zip(known_us, seen, strict=True)
         ]
     )
 
 
-def measure_tiers(
-    plan: Plan, known: Sequence[int], ways_us: Sequence[float | None]
-) -> tuple[int, ...]:
-    """Return every measured tier; ``ways_us`` has each instance's mean time of a tuple on its way.
-
-    An instance that nothing has reached keeps its known tier.
-    """
+def measure_tiers(plan: Plan, known: Sequence[int], seen: Sequence[Reading]) -> tuple[int, ...]:
+    """Return every measured tier; an instance that nothing has reached keeps its known tier."""
     bits = 8 * plan.cluster.tuple_bytes
     free_us = [each.travel_us(bits) for each in plan.tiers]
     limits = [near_us * far_us for near_us, far_us in pairwise(free_us)]
     return tuple(
         [
-            tier if way_us is None else sum(way_us**2 > limit for limit in limits)
-            for tier, way_us in zip(known, ways_us, strict=True)
+            tier if each.way_us is None else sum(each.way_us**2 > limit for limit in limits)
+            for tier, each in zip(known, seen, strict=True)
         ]
     )

@@ -68,6 +68,8 @@ class Grouping:
         instances: number of instances of the operator.
         policy: rule of the router, such as ``"tag"``, ``"key"`` or ``"pkg"`` (docs/grouping.md).
         times_us: microseconds that each instance takes for a tuple; None: all take equally long.
+        transfer_us: microseconds that a tuple takes on the line to each instance, for a stream that
+            measures times: none of them is shorter. None: service alone is measured.
         **settings: other settings of room ``grouping`` (docs/settings.md), such as ``theta=0.01``.
 
     Examples:
@@ -83,11 +85,13 @@ class Grouping:
         policy: str = "tag",
         *,
         times_us: Sequence[int] | None = None,
+        transfer_us: Sequence[int] | None = None,
         **settings: PlainData,
     ) -> None:
         plain = GroupingConfig(instances, policy, **settings)
         times = () if times_us is None else ((0, times_of(plain, times_us)),)
         self.config = replace(plain, times_us=times)
+        self._transfer_us = () if transfer_us is None else times_of(plain, transfer_us)
 
     def assign(self, rows: DataFrame, key: str) -> DataFrame:
         """Return bounded rows with a column ``instance``.
@@ -162,6 +166,7 @@ class Grouping:
         own = own or spreader.store.checkpoint
         spreader.writer.source, spreader.writer.checkpoint = history_of(rows), own
         spreader.history, spreader.limits = spreader.writer.source, limits
+        spreader.transfer_us = self._transfer_us
         if spreader.writer.source is not None:
             require_history(spreader.writer.view, spreader.writer.source)
         return GroupingStream(spreader, own, rows, work)
@@ -181,6 +186,8 @@ class Spreader:
         """The history from which the rows come, if any."""
         self.limits = Limits()
         """The limit of refused rows."""
+        self.transfer_us: Sequence[int] = ()
+        """Least time of a tuple at each instance, if times are measured."""
 
     def standing(self, store: GroupingStore | None = None) -> Standing:
         """Return the progress of the stream in ``store``, by default in its present version."""
@@ -244,7 +251,8 @@ class Spreader:
             standing = add_times(standing, spent)
         else:
             standing = set_times(standing, times_of(self.config, given))
-        after = advance(self.config, standing, states, tuples)._replace(source_batch=source_batch)
+        after = advance(self.config, standing, states, tuples, self.transfer_us)
+        after = after._replace(source_batch=source_batch)
         draft = Draft(self.store, writer, standing.batch, source_batch)
         refused = part.batch.reports.of(REJECTED).values()
         draft.add(SENDER, dict.fromkeys(senders, 1))

@@ -59,10 +59,13 @@ def _add(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(add, one or (0,) * len(other), other))
 
 
-def mean_times(config: GroupingConfig, standing: Standing) -> tuple[int, ...]:
+def mean_times(
+    config: GroupingConfig, standing: Standing, transfer_us: Sequence[int] = ()
+) -> tuple[int, ...]:
     """Return the mean time of a tuple at each instance in this window; empty without measurements.
 
-    An instance without a tuple keeps its time. If it has none, it gets the mean of the others.
+    An instance without a tuple keeps its time. If it has none, it gets the mean of the others. No
+    time is shorter than the ``transfer_us`` of the instance.
     """
     if not any(standing.worked):
         return standing.measured
@@ -71,7 +74,8 @@ def mean_times(config: GroupingConfig, standing: Standing) -> tuple[int, ...]:
     known = standing.measured or configured or (mean,) * config.instances
     spent = zip(standing.busy_us, standing.worked, known, strict=True)
     found = (busy_us / tuples if tuples else last for busy_us, tuples, last in spent)
-    return tuple(max(1, round(each)) for each in found)
+    least_us = transfer_us or (1,) * config.instances
+    return tuple(max(least, round(each)) for least, each in zip(least_us, found, strict=True))
 
 
 def is_full(config: GroupingConfig, tuples: int) -> bool:
@@ -80,7 +84,11 @@ def is_full(config: GroupingConfig, tuples: int) -> bool:
 
 
 def advance(
-    config: GroupingConfig, standing: Standing, senders: Sequence[SenderState], tuples: int
+    config: GroupingConfig,
+    standing: Standing,
+    senders: Sequence[SenderState],
+    tuples: int,
+    transfer_us: Sequence[int] = (),
 ) -> Standing:
     """Return the progress after a micro-batch; a full window is followed by a rebalance."""
     after = standing._replace(
@@ -90,7 +98,7 @@ def advance(
     )
     if not is_full(config, after.tuples):
         return after
-    measured = mean_times(config, after)
+    measured = mean_times(config, after, transfer_us)
     times = measured or config.times_of(after.batch)
     return after._replace(
         tuples=0,

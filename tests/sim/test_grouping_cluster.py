@@ -95,6 +95,15 @@ def test_a_line_that_is_slower_than_its_instance_is_the_time() -> None:
     assert times_us(FAST, far, tuple_bytes=1_000)[1] == [1, [100, 800]]
 
 
+def test_a_line_that_gets_slower_than_its_instance_is_measured() -> None:
+    # In the second window a tuple takes 160 us on a line of 8; the last tuple of the first window
+    # enters in it, too.
+    rack = Worker(place=Place(node=1))
+    congested = Congest("log>worker-1", 99_500, 100_000, 0.05)
+    found = times_us(rack, rack, faults=(congested,))
+    assert found == [[0, [100, 100]], [2, [100, round((8 + 49 * 160) / 50)]], [3, [100, 100]]]
+
+
 def test_tuples_that_are_not_served_by_the_end_of_a_window_are_not_measured_yet() -> None:
     # Instance 1 gets slow in the second window. At its end it has served 26 tuples of 100 us each,
     # the last one of the first window among them, and 24 slow ones; its 25th is still there.
