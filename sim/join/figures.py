@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.join.load_claims import Moment
 from model.vocabulary import Event
 from model.vocabulary.join import STREAMS, Rejected
 from sim.join.cluster import ChainCluster
@@ -164,10 +163,9 @@ def _load(run: FinishedRun) -> Summary:
     cluster = run.cluster
     samples, now_us = cluster.load.samples, cluster.end_us
     held = [sample.held for sample in samples]
-    moments = [sample.moment for sample in samples]
-    means = [moment.mean for moment in moments]
+    means = [sample.mean for sample in samples]
     tau1 = cluster.tuning.control.limits.tau1
-    full = [moment for moment in moments if moment.mean <= tau1 < moment.fullest]
+    full = [sample for sample in samples if sample.mean <= tau1 < sample.fullest]
     return {
         "duration_us": now_us,
         "mean_held": float(np.mean(held)),
@@ -175,7 +173,7 @@ def _load(run: FinishedRun) -> Summary:
         "peak_waiting": max(sample.waiting for sample in samples),
         "mean_utilisation": float(np.mean(means)),
         "peak_utilisation": max(means),
-        "fullest_worker": max(moment.fullest for moment in moments),
+        "fullest_worker": max(sample.fullest for sample in samples),
         "moments_with_a_full_worker": len(full),
         **{f"busy_{n}": each.busy.mean(now_us) for n, each in enumerate(cluster.line.stations)},
     }
@@ -227,21 +225,19 @@ def series_of(run: FinishedRun) -> Series:
     """
     cluster = run.cluster
     samples = cluster.load.samples[:: ceil(len(cluster.load.samples) / ROWS)]
-    moments = np.array([sample.moment for sample in samples], dtype=np.float64).T
-    moment = dict(zip(Moment._fields, moments, strict=True))
-    time_us, workers = np.array([sample.at_us for sample in samples]), moment["workers"]
+    time_us, workers = _column(samples, "at_us"), _column(samples, "workers")
     stations = cluster.line.stations
     busy = [station.busy.means(time_us) for station in stations]
     columns: Series = {
         "time_us": time_us,
         "workers": workers,
-        "utilisation": moment["mean"],
-        "fullest": moment["fullest"],
-        "smoothed": moment["smoothed"],
+        "utilisation": _column(samples, "mean"),
+        "fullest": _column(samples, "fullest"),
+        "smoothed": _column(samples, "smoothed"),
         "held": _column(samples, "held"),
         "waiting": _column(samples, "waiting"),
         "block_size": _column(samples, "block_size"),
-        "shed": moment["share"],
+        "shed": _column(samples, "share"),
         "watermark_lag_us": time_us + cluster.plan.epoch_us - _column(samples, "watermark_us"),
         "busy": ratio(np.sum(busy, axis=0), workers),
         "latency_us": means(run.results.at_us, run.latencies_us, time_us),

@@ -16,7 +16,6 @@ from model.join.control import (
     watch,
     within,
 )
-from model.join.load_claims import Moment
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US, Decision
 from model.vocabulary.join_load import SHEDDING, Measured
@@ -67,7 +66,15 @@ class Sample(NamedTuple):
     """The chain at one moment."""
 
     at_us: float
-    moment: Moment
+    workers: int
+    mean: float
+    """Mean utilisation of the workers: tuples held, divided by ``capacity``."""
+    fullest: float
+    """Utilisation of the fullest worker."""
+    smoothed: float
+    """Utilisation that shedding follows."""
+    share: float
+    """Share of the following arrivals that is to be shed."""
     held: int
     """Number of tuples in the stores of all workers."""
     waiting: int
@@ -144,16 +151,10 @@ class LoadControl:
         if control.scale and self.wanted == m:
             self._watch, wanted = watch(self._watch, round(now_us), m, mean, limits)
             self.wanted = within(wanted, control.least, control.most)
-        moment = Moment(
-            round(now_us),
-            m,
-            mean,
-            fullest,
-            self._smoothed,
-            self._shedding.share,
-        )
         known_us = watermark_us if NO_WATERMARK_US < watermark_us < END_US else None
-        self.samples.append(Sample(now_us, moment, sum(held), waiting, self._block_size, known_us))
+        load = (m, mean, fullest, self._smoothed, self._shedding.share)
+        found = Sample(now_us, *load, sum(held), waiting, self._block_size, known_us)
+        self.samples.append(found)
 
     def _set_share(self) -> None:
         control = self._control

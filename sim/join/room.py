@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from model.join.load_claims import Moments
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.durations import write_duration
 from model.vocabulary.join import STREAMS, And, Decision, Match, Predicate, Rejected
@@ -15,7 +14,7 @@ from model.vocabulary.join_predicates import predicate_to_json
 from sim.join.cluster import ChainCluster
 from sim.join.figures import FinishedRun, series_of, summary_of
 from sim.join.live_chain import LiveChain
-from sim.join.load import Concluded
+from sim.join.load import Concluded, Sample
 from sim.join.machine import MachineOf
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.plan import Plan
@@ -35,8 +34,8 @@ HINTS_MAX, CONTROLS_MAX = 100_000, 10_000
 class ChainRun(TimedRun):
     """A timed run of a chain."""
 
-    load: Moments
-    """Samples of the load, for the claim of ``model.join.load_claims``."""
+    samples: tuple[Sample, ...]
+    """Samples of the load."""
     lag_us: float
     """Time from the last arrival until the chain was done with all of them."""
     concluded: tuple[Concluded, ...]
@@ -69,11 +68,7 @@ def simulate(
         _trace(finished),
         series_of(finished),
         {**head, **summary_of(finished)},
-        Moments(
-            tuple([sample.moment for sample in cluster.load.samples]),
-            tuning.control.limits,
-            tuning.control.capacity,
-        ),
+        tuple(cluster.load.samples),
         finished.lag_us,
         tuple(cluster.load.concluded),
     )

@@ -1,7 +1,6 @@
 """A planted bug for each claim of each room: a variant of the model's rules, or a wrapped function.
 
-Claims about the balance of a router and the load of a chain judge other records than traces:
-``test_load_bugs.py`` has their bugs.
+The balance of a router is a bound beside the claims: ``test_balance_bugs.py`` has its bug.
 """
 
 from collections.abc import Mapping
