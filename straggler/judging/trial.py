@@ -89,14 +89,12 @@ class Trial:
     def _smallest(self, workload: Workload) -> tuple[Workload, tuple[str, ...]]:
         """Return the smallest workload found, and what it breaks."""
         # Spark takes seconds a run; its state operator alone shows most failures in a millisecond.
-        most = self.room.in_process_max
-        is_small = most is None or len(workload.arrivals) <= most
 
         def fails_in_process(candidate: Workload) -> tuple[str, ...]:
             step_types = self._in_process_step_types
             return self._beside_reference(self.room.in_process(), candidate, step_types)
 
-        if self.name == SPARK and is_small and (first := fails_in_process(workload)):
+        if self.name == SPARK and (first := fails_in_process(workload)):
             small = shrink(workload, fails_in_process, self.room.simpler)
             if broken := self.broken(small):
                 return small, with_hint_of(first, broken)

@@ -255,8 +255,6 @@ class Room:
     """Step classes that a trace may have and that only claims read."""
     gone: tuple[str, ...] = ()
     """Kinds of steps that files of earlier versions may have, and that nobody reads any more."""
-    in_process_max: int | None = None
-    """Number of arrivals beyond which Spark is faster than the in-process part."""
 
     @property
     def words(self) -> tuple[type, ...]:

@@ -274,5 +274,4 @@ ROOM = Room(
     timed=UNRECORDED,  # results are what is compared
     example=EXAMPLE,
     errata=ERRATA,
-    in_process_max=30_000,
 )
