@@ -4,9 +4,9 @@ Literal readings of a paper and planted bugs are the same machine with other rul
 its variants in ``model/ROOM/variants.py``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from model.vocabulary import System, Workload
 
@@ -37,19 +37,3 @@ class Variant(Generic[Rules]):
     def make_system(self) -> System:
         """Return the variant as a System."""
         return self.system(self.rules)
-
-
-def factories(
-    variants: Mapping[str, Variant[Any]],
-) -> tuple[Callable[[str], Callable[[], System]], Callable[[], list[str]]]:
-    """Return a module's ``__getattr__`` and ``__dir__`` for the factories of its variants.
-
-    ``--system model.ROOM.variants:NAME`` relies on them.
-    """
-
-    def factory(name: str) -> Callable[[], System]:
-        if name not in variants:
-            raise AttributeError(f"no variant has the name {name!r}")
-        return variants[name].make_system
-
-    return factory, lambda: sorted(variants)

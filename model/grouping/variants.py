@@ -4,7 +4,6 @@ Rules of this file:
 
 * A variant is the rules of a router with entries replaced. Its example is a smallest workload on
   which the reference keeps the promise and the variant does not.
-* Every variant has a factory of its name, for ``--system model.grouping.variants:NAME``.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from math import floor
 
-from model.checking.variants import AGREEMENT, PLANTED, Variant, factories
+from model.checking.variants import AGREEMENT, PLANTED, Variant
 from model.grouping.candidates import (
     CANDIDATES,
     drawn_by_speed,
@@ -112,5 +111,3 @@ CLOSE_CALLS = (
     _case("d"),
 )
 """Workloads on which other summaries or loads, which look right, give other steps."""
-
-__getattr__, __dir__ = factories(VARIANTS)

@@ -4,7 +4,6 @@ Rules of this file:
 
 * A variant is the rules of the model with entries replaced. Its example is a smallest workload on
   which the reference keeps the promise and the variant does not.
-* Every variant has a factory of its name, for ``--system model.script.variants:NAME``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 
-from model.checking.variants import PLANTED, Variant, factories
+from model.checking.variants import PLANTED, Variant
 from model.script.claims import LOAD, REJECTIONS, RESULTS
 from model.script.rules import RULES, Rules
 from model.script.run import system
@@ -141,5 +140,3 @@ CLOSE_CALLS = (
     _silent((0, "a", 0), (3, "a", 1), flush=False),
 )
 """Workloads on which other rules of lateness and silence, which look right, give other steps."""
-
-__getattr__, __dir__ = factories(VARIANTS)

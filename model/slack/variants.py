@@ -5,7 +5,6 @@ Rules of this file:
 * A variant is the table of decisions (``model/slack/rules.py``) with entries replaced; the machine
   is the same. Its example is a smallest workload on which the reference keeps the promise and the
   variant does not.
-* Every variant is also a factory of its name, for ``--system model.slack.variants:NAME``.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from math import floor
 
-from model.checking.variants import PLANTED, Variant, factories
+from model.checking.variants import PLANTED, Variant
 from model.slack import rules
 from model.slack.machine import MODEL, Task
 from model.slack.rules import RULES, Rules
@@ -217,5 +216,3 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
     )
 }
-
-__getattr__, __dir__ = factories(VARIANTS)

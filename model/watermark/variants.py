@@ -5,14 +5,13 @@ Rules of this file:
 * A variant is the table of decisions (``model/watermark/rules.py``) with entries replaced; the
   machine is the same. Its example is a smallest workload on which the reference keeps the promise
   and the variant does not.
-* Every variant is also a factory of its name, for ``--system model.watermark.variants:NAME``.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from model.checking.variants import PLANTED, Variant, factories
+from model.checking.variants import PLANTED, Variant
 from model.vocabulary import Fault, WatermarkConfig, Workload
 from model.vocabulary.windows import WindowQuery
 from model.watermark.claims import MONOTONE
@@ -111,5 +110,3 @@ CLOSE_CALLS = (
     _example(20, 5, corrections=True).with_(faults=(Fault("kill", 1),)),
 )
 """Workloads on which other rules of windows, which look right, give other steps."""
-
-__getattr__, __dir__ = factories(VARIANTS)

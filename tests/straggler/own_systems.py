@@ -4,15 +4,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from model.grouping import run as run_grouping
+from model.grouping.variants import VARIANTS as OF_GROUPING
 from model.join import run as run_join
 from model.join.oracle import oracle_join
 from model.script import run as run_script
 from model.slack import run as run_slack
+from model.slack.variants import VARIANTS as OF_SLACK
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.grouping import Answer
 from model.vocabulary.join import Match, Receive
 from model.vocabulary.script.config import Result
 from model.vocabulary.windows import Late
+from model.watermark.variants import VARIANTS as OF_WATERMARK
 
 Steps = Iterable[Any]
 
@@ -68,3 +71,6 @@ miscounts_copies = changing(run_join, Receive, copies=lambda copies: copies + 1)
 answers_one_less = changing(run_grouping, Answer, n=lambda n: max(1, n - 1))
 """Takes the partial aggregate of one instance for the answer."""
 stamps_the_end = changing(run_script, Result, ts_us=lambda ts_us: ts_us + 1_000)
+lost_update = OF_SLACK["lost_update"].make_system
+literal = OF_WATERMARK["literal"].make_system
+uniform_if_light = OF_GROUPING["uniform_if_light"].make_system

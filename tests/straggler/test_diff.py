@@ -128,14 +128,14 @@ def test_without_the_cases_that_matter_nothing_is_determined(
 @pytest.mark.parametrize(
     ("room", "system", "sentence", "arrivals"),
     [
-        ("slack", "model.slack.variants:lost_update", "each pair once: Not every tuple", 3),
+        ("slack", f"{OWN}:lost_update", "each pair once: Not every tuple", 3),
         ("slack", f"{OWN}:forgets_late", "the system differs from the simulation: ", 3),
         ("slack", f"{OWN}:raises", "the system raised RuntimeError: no more disk", 1),
-        ("watermark", "model.watermark.variants:literal", "differs from the simulation: ", 9),
+        ("watermark", f"{OWN}:literal", "differs from the simulation: ", 9),
         ("join", f"{OWN}:loses_pairs", " is missing.", 4),
         ("join", f"{OWN}:doubles_pairs", " was not expected.", 4),
         ("join", f"{OWN}:miscounts_copies", "are a behaviour of the protocol: Step ", 4),
-        ("grouping", "model.grouping.variants:uniform_if_light", "a candidate of its key", 2),
+        ("grouping", f"{OWN}:uniform_if_light", "a candidate of its key", 2),
         ("grouping", f"{OWN}:answers_one_less", "answers are those of all tuples: The answer", 2),
         ("script", f"{OWN}:stamps_the_end", "results are what the", 1),
     ],
