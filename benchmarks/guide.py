@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from model.slack.requirement import WindowFacts, requirement_of
 from model.vocabulary import SlackConfig
@@ -30,9 +31,9 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
+from sim.report.drawing import BLACK, BLUE, GREEN, ORANGE, line, panels, save
 from sim.scenarios import umts
 from sim.slack import TimedRun, simulate
-from sim.slack.plots import plot_controls
 from sim.slack.stream import SETTINGS as STREAM_SETTINGS
 from sim.slack.stream import course_of
 from sim.slack.stream_figures import is_below
@@ -119,6 +120,14 @@ def _first_windows(scenario: str, start_us: int, seed: int) -> tuple[float, floa
 # ---------------------------------------------------------------------------------- figures
 
 CONTROLS = ("conformal", "pd", "max")
+STYLES = ((BLUE, "-"), (ORANGE, "--"), (BLACK, ":"))
+AXIS_UNITS: Mapping[str, tuple[str, float]] = {
+    "s": ("seconds", 1e6),
+    "min": ("minutes", 60e6),
+    "h": ("hours", 3_600e6),
+    "days": ("days", 86_400e6),
+}
+"""Name of each unit, and its size (us)."""
 MESSAGES = 7_200
 """Messages of each phone: an hour of them."""
 FLIGHTS_SHOWN = 85_000
@@ -133,7 +142,7 @@ class Picture:
     """Query, to which each run gives another control."""
     trigger_interval_us: int
     unit: str
-    """Unit of slack and latency; see :data:`sim.slack.plots.AXIS_UNITS_US`."""
+    """Unit of slack and latency; see :data:`AXIS_UNITS`."""
     time_unit: str
 
 
@@ -186,7 +195,39 @@ def runs(name: str, picture: Picture) -> list[TimedRun]:
 def draw(name: str, path: Path) -> None:
     """Draw the figure ``name`` as SVG."""
     picture = PICTURES[name]
-    plot_controls(runs(name, picture), path, unit=picture.unit, time_unit=picture.time_unit)
+    save(draw_controls, (runs(name, picture), picture), path)
+
+
+def draw_controls(drawn: Sequence[TimedRun], picture: Picture) -> Figure:
+    """Return slack, latency, coverage and error of first answers under each control."""
+    summary = drawn[0].summary
+    title = f"{summary['input']}\n{summary['aggregate']}, seed {summary['seed']}"
+    label = f"time since the start of the run ({picture.time_unit})"
+    figure, axes_below = panels(4, (8.0, 8.0), title, label)
+    long, size_us = AXIS_UNITS[picture.unit]
+    _, time_us = AXIS_UNITS[picture.time_unit]
+    shown = (
+        ("Slack K", long, "slack_us", size_us),
+        ("From the end of a window to its first answer", long, "window_latency_us", size_us),
+        ("Tuples that first answers contained", "% of the window's tuples", "coverage", 0.01),
+        ("Error, mean over all windows answered so far", "relative error (%)", "first_error", 0.01),
+    )
+    for axes, (heading, label, column, scale) in zip(axes_below, shown, strict=True):
+        axes.set_title(heading)
+        axes.set_ylabel(label)
+        for run, (colour, style) in zip(drawn, STYLES, strict=True):
+            control = str(run.summary["control"])
+            line(axes, run.series, column, scale, control, colour, style, time_us)
+    required, corrected = axes_below[2:]
+    series = drawn[0].series
+    line(required, series, "required_coverage", 0.01, "required", GREEN, "-.", time_us)
+    label = f"{summary['control']},\ncorrected"
+    line(corrected, series, "current_error", 0.01, label, GREEN, "-.", time_us)
+    for axes in axes_below:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    for axes in (axes_below[0], axes_below[1], axes_below[3]):
+        axes.set_ylim(bottom=0)
+    return figure
 
 
 # --------------------------------------------------------------------- settings, on the flights
