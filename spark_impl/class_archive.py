@@ -18,10 +18,10 @@ from spark_impl.runtime.session import CLASS_ARCHIVE, session
 ROWS = "a,2026-03-01 08:00:09,1\na,2026-03-01 08:00:40,2\na,2026-03-01 08:00:00,3\n"
 
 
-def write(archive: Path = CLASS_ARCHIVE) -> None:
+def write() -> None:
     """Write the archive anew; nobody sees it before it is complete."""
-    archive.unlink(missing_ok=True)  # Java does not write one while it uses another
-    half = archive.with_suffix(f".{os.getpid()}")
+    CLASS_ARCHIVE.unlink(missing_ok=True)  # Java does not write one while it uses another
+    half = CLASS_ARCHIVE.with_suffix(f".{os.getpid()}")
     options = f"-XX:ArchiveClassesAtExit={half} -Xlog:disable"
     os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {options}"
     with TemporaryDirectory(prefix="straggler-classes-") as folder, session() as spark:
@@ -30,7 +30,7 @@ def write(archive: Path = CLASS_ARCHIVE) -> None:
         spark.stop()
         sys.stderr.write("  Java writes them ...\n")
         _end_java()
-    half.replace(archive)
+    half.replace(CLASS_ARCHIVE)
 
 
 def _load_classes(spark: SparkSession, folder: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from model.vocabulary.trace import Step, Trace, fields_of, kind_of
 
 SHOWN = 10
+"""Most sentences on a kind of step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +72,19 @@ def compare(
     ignore: Collection[str] = (),
     rel_tol: float | None = None,
     scales: Mapping[str, float] = MappingProxyType({}),
-    shown: int = SHOWN,
 ) -> Difference:
     """Compare the steps of the given kinds.
 
     ``identity`` names the identifying fields of a kind; a kind without an entry is identified by
     all its fields. Fields in ``ignore`` are not compared. Two floats are equal if their distance is
     at most ``rel_tol`` times the larger one; without ``rel_tol`` they must be the same. Floats in a
-    field of ``scales`` may also differ by ``rel_tol`` times the scale. At most ``shown`` sentences
-    a kind.
+    field of ``scales`` may also differ by ``rel_tol`` times the scale. At most :data:`SHOWN`
+    sentences a kind.
     """
     tolerance = None if rel_tol is None else _Tolerance(rel_tol, scales)
     return Difference(
         tuple(
-            _compare_kind(
-                expected, observed, word, _Fields.of(word, identity, ignore), tolerance, shown
-            )
+            _compare_kind(expected, observed, word, _Fields.of(word, identity, ignore), tolerance)
             for word in words
         )
     )
@@ -140,7 +138,6 @@ def _compare_kind(
     word: type[Step],
     fields: _Fields,
     tolerance: _Tolerance | None,
-    shown: int,
 ) -> KindDifference:
     kind = kind_of(word)
     wanted: Sequence[Any] = expected.of(word)
@@ -159,7 +156,7 @@ def _compare_kind(
                 [] if left is None or right is None else _unequal(fields, left, right, tolerance)
             )
             different += bool(unequal)
-            if len(sentences) < shown and (unequal or left is None or right is None):
+            if len(sentences) < SHOWN and (unequal or left is None or right is None):
                 name = f"{kind} {_listed(fields.names, fields.identity, key)}"
                 sentences.append(_sentence(name, fields, left, right, unequal))
     return KindDifference(kind, both, missing, extra, different, tuple(sentences))

@@ -165,16 +165,15 @@ def shrink(
     workload: Workload,
     tried: Tried,
     simpler: Callable[[Workload], Iterator[Workload]],
-    seconds: float = SECONDS_MAX,
     ends: Callable[[], bool] = lambda: False,
 ) -> Workload:
-    """Return the smallest workload found in ``seconds`` that still breaks something.
+    """Return the smallest workload found in a while that still breaks something.
 
     ``simpler`` yields workloads with a simpler query; they are tried when arrivals are few. The
     search ends if ``ends`` is true of the last one: a command that did not answer in time may
     never do so.
     """
-    ends_s = time.monotonic() + seconds
+    ends_s = time.monotonic() + SECONDS_MAX
     best = workload
 
     def fails(candidate: Workload) -> bool:
