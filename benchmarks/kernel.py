@@ -21,13 +21,24 @@ import sim.join
 import sim.script
 import sim.slack
 import sim.watermark
-from sim.join import STANDARD
 from sim.kernel.run import TimedRun
 
 ROUNDS = 5
 AT_LEAST_S = 10.0
 """Least time of all rounds together, because a shared processor has slow and fast seconds."""
 BARE_EVENTS = 50_000
+STANDARD: Mapping[str, str] = {
+    "scenario": "steady",
+    "rate_r_hz": "5000",
+    "rate_s_hz": "5000",
+    "seconds": "10",
+    "window_us": "1000000",
+    "eps": "1",
+    "block_size": "256",
+    "capacity": "8000",
+    "intake_us": "50000",
+}
+"""Standard scenario of `join`, a busy chain (docs/join.md)."""
 RUNS: Mapping[str, Callable[[int], TimedRun]] = {
     "slack": partial(sim.slack.from_settings, {}),
     "watermark": partial(sim.watermark.from_settings, {}),

@@ -102,19 +102,6 @@ SETTINGS: Mapping[str, Setting] = {
     **schema(Costs, ChainTuning, Control, Limits, capacity=200, blocks="adaptive"),
 }
 
-STANDARD: Mapping[str, str] = {
-    "scenario": "steady",
-    "rate_r_hz": "5000",
-    "rate_s_hz": "5000",
-    "seconds": "10",
-    "window_us": "1000000",
-    "eps": "1",
-    "block_size": "256",
-    "capacity": "8000",
-    "intake_us": "50000",
-}
-"""Standard scenario, a busy chain, whose speed is measured (docs/join.md)."""
-
 
 def from_settings(texts: Mapping[str, str], seed: int) -> ChainRun:
     """Run the room with these settings, and defaults for all others.
