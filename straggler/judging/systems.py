@@ -1,7 +1,6 @@
 """The system on trial: the Spark pipeline, or ``MODULE:FACTORY`` or ``exec:COMMAND`` of a user."""
 
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -85,33 +84,10 @@ def open_session(master: str | None = None) -> Iterator["SparkSession"]:
 
     with ExitStack() as stack:
         try:
-            with delay_interrupts():
-                spark = stack.enter_context(session(master))
+            spark = stack.enter_context(session(master))
         except EnvironmentProblem as problem:
             raise UsageError(str(problem)) from problem
         yield spark
-
-
-@contextmanager
-def delay_interrupts() -> Iterator[None]:
-    """Delay Ctrl-C until the end of this block.
-
-    If PySpark is interrupted while it starts Java, it forgets that process, which then never ends.
-    The handler that PySpark installs is removed too: it calls Java from within the handler, which
-    fails while an interrupted call to Java is under way.
-    """
-    came: list[int] = []
-
-    def remember(number: int, _frame: object) -> None:
-        came.append(number)
-
-    before = signal.signal(signal.SIGINT, remember)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:  # even if an error is under way, because the interrupt may have caused it
-            signal.raise_signal(signal.SIGINT)
 
 
 def load_system(reference: str) -> System:

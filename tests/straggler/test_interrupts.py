@@ -16,8 +16,8 @@ import pytest
 
 from model.slack import run as run_slack
 from model.vocabulary import Event, SlackConfig, Trace, Workload
+from spark_impl.runtime import session
 from straggler.cli import render, sim
-from straggler.judging.systems import delay_interrupts
 from straggler.rooms.slack.room import ROOM
 from tests.straggler.command import INTERRUPTED, PATIENCE_S, Done, Straggler, start
 
@@ -50,7 +50,7 @@ def pandas_reads() -> None:
 
 
 def java_ends() -> None:
-    with delay_interrupts():
+    with session._collect_interrupts([]):
         press_ctrl_c()
         raise LookupError("no Java")
 
