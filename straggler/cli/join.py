@@ -14,9 +14,14 @@ from model.vocabulary.join import END_US, NO_WATERMARK_US
 from model.vocabulary.join_conditions import GRAMMAR
 from straggler.cli import render
 from straggler.cli.commands import Command, Group, examples_of
-from straggler.cli.outputs import refuse_unwritable, write_json
+from straggler.cli.outputs import (
+    SUFFIXES,
+    refuse_table,
+    refuse_unwritable,
+    write_json,
+    write_table,
+)
 from straggler.errors import UsageError, counted, refuse_unknown
-from straggler.inputs.text_files import write_output
 from straggler.options import PATH, STDIO, Arguments, Option
 
 if TYPE_CHECKING:
@@ -43,7 +48,6 @@ ACTIONS = {
     "answers": "write the pairs of a query so far",
     "ask": "write all pairs among the tuples of past epochs",
 }
-SUFFIXES = (".csv", ".parquet")
 _EPOCHS = re.compile(r"(\d{1,9}):(\d{1,9})")
 
 
@@ -198,43 +202,11 @@ def _ask(args: Arguments) -> int:
 
 def _refuse_output(path: Path) -> None:
     if path != STDIO:
-        refuse_unwritable("--output", path)
-        if path.suffix.lower() not in SUFFIXES:
-            known = " or ".join(SUFFIXES)
-            raise UsageError(f"--output {str(path)!r}: its name must end in {known}")
+        refuse_table(path)
 
 
 def _write(found: "pa.Table", path: Path) -> int:
-    """Write pairs, and say how many there are; a file is complete, or stays as it was."""
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    from sim.sweep.store import WriteFailed, replace_when_complete
-
-    if path.suffix.lower() == ".parquet":
-        try:
-            with replace_when_complete(path.resolve()) as beside:
-                parquet.write_table(found, beside, compression="zstd")
-        except WriteFailed as error:
-            raise UsageError(str(error)) from error
-    else:
-        content = pa.BufferOutputStream()
-        csv.write_csv(_with_texts(found), content)
-        write_output(path, content.getvalue().to_pybytes().decode())
+    """Write pairs, and say how many there are."""
+    write_table(found, path)
     _say(counted(found.num_rows, "pair"), written=path)
     return 0
-
-
-def _with_texts(found: "pa.Table") -> "pa.Table":
-    """Return pairs with times as texts of ISO 8601.
-
-    pyarrow needs a file of the system even for UTC, and has no years above 32767.
-    """
-    import pyarrow as pa
-
-    for at, field in enumerate(found.schema):
-        if pa.types.is_timestamp(field.type):
-            times_us = found.column(at).cast(pa.int64()).to_pylist()
-            texts = [None if each is None else write_time(each) for each in times_us]
-            found = found.set_column(at, field.name, pa.array(texts, pa.string()))
-    return found

@@ -1,4 +1,4 @@
-"""Checks that output files can be written, made before a command does anything else.
+"""Output files: checks that they can be written, before a command does anything else, and rows.
 
 A run may take an hour, so that an impossible output has to be refused before it begins.
 """
@@ -8,10 +8,15 @@ import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from model.vocabulary.iso_times import write_time
 from straggler.errors import UsageError
 from straggler.inputs.text_files import cannot_be_replaced, reason_of, write_output
 from straggler.options import STDIO, Arguments
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 WRITTEN = ("json", "plot", "markdown", "output")
 ON_STDOUT = ("--json", "--markdown")
@@ -30,6 +35,8 @@ READ = (
 """Arguments that name files which a command reads."""
 FROM_STDIN = ("input", "r", "s", "trace", "workload")
 """Arguments whose file may be standard input, which has the same name as :data:`STDIO`."""
+SUFFIXES = (".csv", ".parquet")
+"""Endings of files of rows."""
 
 
 def write_json(path: Path | None, record: object) -> None:
@@ -93,3 +100,48 @@ def refuse_unmakable(option: str, folder: Path) -> None:
     except (OSError, RuntimeError) as error:
         name = f"{option} {str(folder)!r}"
         raise UsageError(f"{name}: no file can be made there: {reason_of(error)}") from error
+
+
+# ----------------------------------------------------------------------------------------- rows
+
+
+def refuse_table(path: Path | None) -> None:
+    """Raise :class:`UsageError` if rows cannot be written to the file of ``--output``."""
+    refuse_unwritable("--output", path)
+    if path is not None and path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"--output {str(path)!r}: its name must end in {' or '.join(SUFFIXES)}")
+
+
+def write_table(found: "pa.Table", path: Path) -> None:
+    """Write rows as Parquet or, without that ending, as CSV; a file is complete, or as it was."""
+    # Imported here because pyarrow takes a second that other commands do not need.
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    from sim.sweep.store import WriteFailed, replace_when_complete
+
+    if path.suffix.lower() == ".parquet":
+        try:
+            with replace_when_complete(path.resolve()) as beside:
+                parquet.write_table(found, beside, compression="zstd")
+        except WriteFailed as error:
+            raise UsageError(str(error)) from error
+    else:
+        content = pa.BufferOutputStream()
+        csv.write_csv(with_texts(found), content)
+        write_output(path, content.getvalue().to_pybytes().decode())
+
+
+def with_texts(found: "pa.Table") -> "pa.Table":
+    """Return rows with times as texts of ISO 8601.
+
+    pyarrow needs a file of the system even for UTC, and has no years above 32767.
+    """
+    import pyarrow as pa
+
+    for at, field in enumerate(found.schema):
+        if pa.types.is_timestamp(field.type):
+            times_us = found.column(at).cast(pa.int64()).to_pylist()
+            texts = [None if each is None else write_time(each) for each in times_us]
+            found = found.set_column(at, field.name, pa.array(texts, pa.string()))
+    return found

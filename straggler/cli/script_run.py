@@ -1,7 +1,6 @@
 """``straggler script run``: compute the results of sensor scripts on Spark."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import pyarrow as pa
@@ -11,12 +10,12 @@ from rich.text import Text
 from model.vocabulary.script.config import REASON_LATE
 from straggler.cli import render
 from straggler.cli.input_options import column_options, columns_of
-from straggler.cli.outputs import refuse_unwritable
+from straggler.cli.outputs import refuse_table, with_texts, write_table
 from straggler.errors import UsageError, counted
 from straggler.judging.systems import local_master, open_session
 from straggler.options import LATENESS, PATH, VERBOSE, Arguments, Option
 from straggler.rooms.script import inputs, limits
-from straggler.rooms.script.execution import SUFFIXES, Found, compute, readable, write
+from straggler.rooms.script.execution import Found, compute
 from straggler.rooms.script.queries import (
     CAP_PERCENT,
     SENSORS,
@@ -56,7 +55,7 @@ def options() -> Iterator[click.Parameter]:
 
 def run(args: Arguments) -> int:
     """Compute the results; print the first of them, or write all."""
-    _refuse_output(args.output)
+    refuse_table(args.output)
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
     columns, texts = columns_of(args), load_scripts(args)
@@ -72,7 +71,7 @@ def run(args: Arguments) -> int:
             found = compute(spark, config, sent.events)
     out = render.console()
     if args.output is not None:
-        write(found.results, args.output)
+        write_table(found.results, args.output)
     else:
         _print(found.results)
     asked_for = config.asked_for
@@ -85,12 +84,6 @@ def run(args: Arguments) -> int:
     said += [f"{file.sentence}." for file in sent.set_aside if file.sentence]
     render.print_lines(out, said)
     return 0
-
-
-def _refuse_output(path: Path | None) -> None:
-    refuse_unwritable("--output", path)
-    if path is not None and path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--output {str(path)!r}: its name must end in {' or '.join(SUFFIXES)}")
 
 
 def _summary(found: Found, events: int, unasked: int) -> str:
@@ -117,5 +110,5 @@ def _print(results: pa.Table) -> None:
 
 
 def _rows(results: pa.Table) -> Iterator[tuple[str, str, str, str]]:
-    for row in readable(results.slice(0, SHOWN)).to_pylist():
+    for row in with_texts(results.slice(0, SHOWN)).to_pylist():
         yield row["time"], row["workflow"], row["name"], f"{row['value']:,.6g}"

@@ -23,8 +23,8 @@ from syrupy.assertion import SnapshotAssertion
 from spark_impl.runtime.packages import archive
 from straggler.cli import diff, render, sim
 from straggler.cli import main as cli
-from straggler.cli.join import _with_texts
 from straggler.cli.main import COMMANDS
+from straggler.cli.outputs import with_texts
 from straggler.errors import format_error
 from straggler.rooms import room_names
 from tests.straggler.command import Straggler, assert_refused
@@ -153,7 +153,7 @@ def test_times_of_pairs_are_iso_8601_in_csv(times_us: list[int | None]) -> None:
     table = pa.table(
         {"r_id": [*range(len(times_us))], "s_at": pa.array(times_us, pa.timestamp("us", "UTC"))}
     )
-    written = _with_texts(table)
+    written = with_texts(table)
     assert written.column("r_id") == table.column("r_id")
     expected = []
     for each in times_us:

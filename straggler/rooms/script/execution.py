@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv, parquet
 
 from model.vocabulary import Event, ScriptConfig
-from model.vocabulary.script.config import MILLISECOND_US
 from straggler.errors import UsageError
 from straggler.inputs.tables import cuts_into
 from straggler.rooms.script.queries import BATCHES
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COLUMNS = ("workflow", "name", "time", "value")
-SUFFIXES = (".csv", ".parquet")
 
 
 class Found(NamedTuple):
@@ -90,28 +86,3 @@ def _one_sentence() -> Iterator[None]:
         yield
     except (InputProblem, QueryProblem) as problem:
         raise UsageError(str(problem)) from problem
-
-
-# ---------------------------------------------------------------------------------------- output
-
-
-def write(results: pa.Table, path: Path) -> None:
-    """Write Parquet or CSV, by the suffix of the file; the file appears complete, or not at all."""
-    scratch = path.with_name(f".{path.name}.part")
-    try:
-        if path.suffix.lower() == ".parquet":
-            parquet.write_table(results, scratch, compression="zstd")
-        else:
-            csv.write_csv(readable(results), scratch)
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
-
-
-def readable(results: pa.Table) -> pa.Table:
-    """Return the results with times in ISO 8601, to the millisecond if that is exact."""
-    times = results.column("time")
-    are_whole = not (times.cast(pa.int64()).to_numpy() % MILLISECOND_US).any()
-    unit = "ms" if are_whole else "us"
-    texts = pc.strftime(times.cast(pa.timestamp(unit, tz="UTC")), format="%Y-%m-%dT%H:%M:%SZ")
-    return results.set_column(results.schema.get_field_index("time"), "time", texts)
