@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
 
 from model.vocabulary.join import R, S
 from model.vocabulary.join_predicates import Columns, check_columns
@@ -38,13 +38,7 @@ _ACCEPTED = {
     "boolean": ("boolean",),
 }
 """Accepted types of an input column, by the type that the column gets; all values fit."""
-_KINDS = {
-    "number": "double",
-    "integer": "bigint",
-    "text": "string",
-    "time": "bigint",
-    "boolean": "boolean",
-}
+_KINDS = {kind: from_arrow_type(each).simpleString() for kind, each in TYPES.items()}
 """Types that columns get, by kind; times are microseconds."""
 _TIMES = ("event_time_us", "time")
 """The column and the kind that may also be a timestamp."""
