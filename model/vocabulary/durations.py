@@ -7,7 +7,7 @@ Settings, options and conditions with a length of time are read here. Points in 
 import re
 from collections.abc import Collection, Mapping
 from decimal import Decimal
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 UNITS_US = {
     "us": 1,
@@ -32,23 +32,8 @@ _WORDS_US = {
 _KNOWN_US = {**UNITS_US, **_WORDS_US, **{f"{name}s": us for name, us in _WORDS_US.items()}}
 _PART = r"([+-]?\d+(?:\.\d+)?) *([a-z]+)"
 _DURATION = re.compile(rf"(?:interval +)?{_PART}(?: +{_PART})*")
-
-
-@runtime_checkable
-class TimeDelta(Protocol):
-    """A ``datetime.timedelta``; the module ``datetime``, which has a clock, is not used here."""
-
-    @property
-    def days(self) -> int:
-        """Whole days, perhaps negative."""
-
-    @property
-    def seconds(self) -> int:
-        """Seconds of the last day."""
-
-    @property
-    def microseconds(self) -> int:
-        """Microseconds of the last second."""
+_OF_DELTA = ("days", "seconds", "microseconds")
+"""Attributes of a ``datetime.timedelta``; that module, which has a clock, is not used here."""
 
 
 def parse_duration_us(text: str) -> int:
@@ -76,7 +61,7 @@ def parse_duration_us(text: str) -> int:
     return int(duration_us)
 
 
-def duration_us(name: str, value: object) -> int:
+def duration_us(name: str, value: Any) -> int:
     """Return a text or a ``timedelta`` as microseconds.
 
     Raise ``ValueError`` with one sentence for any other value, for example a number, which has no
@@ -88,8 +73,9 @@ def duration_us(name: str, value: object) -> int:
         except ValueError as error:
             msg = f"{name}: {error}"
             raise ValueError(msg) from error
-    if isinstance(value, TimeDelta) and not getattr(value, "nanoseconds", 0):  # of pandas
-        duration_us = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+    is_delta = all(hasattr(value, each) for each in _OF_DELTA)
+    if is_delta and not getattr(value, "nanoseconds", 0):  # of pandas
+        duration_us: int = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
         if abs(duration_us) <= LONGEST_US:
             return duration_us
         msg = f"{name} is {value}, longer than {LONGEST_US:,} us, the longest duration there is"
