@@ -90,7 +90,7 @@ def run(args: Arguments) -> int:
         rows = None
         if args.input is not None:
             rows = read_rows(spark, args.input)
-            schema = schema or rows.schema.simpleString()
+            schema = schema or rows.schema.toDDL()
         asked = {
             "schema": schema,
             "event_time": event_time,
@@ -147,7 +147,10 @@ def asked_inputs(args: Arguments) -> tuple[str | dict[str, str], str | dict[str,
     if not args.schema and args.input is None:
         raise UsageError("--schema is missing; it lists the columns of the input")
     schema = by_name("--schema", args.schema, "schemas are NAME=DDL") if args.schema else ""
-    event_time = by_name("--event-time", args.event_time, "event times are NAME=COLUMN")
+    if isinstance(schema, str) and len(args.event_time) == 1:
+        (event_time,) = args.event_time  # a name may have an equals sign
+    else:
+        event_time = by_name("--event-time", args.event_time, "event times are NAME=COLUMN")
     ddls = schema if isinstance(schema, dict) else {"": schema}
     times = event_time if isinstance(event_time, dict) else dict.fromkeys(ddls, event_time)
     for name in times:
@@ -205,7 +208,8 @@ def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
         if made != path:
             read = f"pandas.read_csv({str(path)!r}, parse_dates={[*dict.fromkeys(times)]})"
             write = f"to_parquet({str(made)!r}, coerce_timestamps='us')"
-            hint = f'; python -c "import pandas; {read}.{write}" makes one of a CSV file'
+            line = re.sub(r'[$`"\\]', r"\\\g<0>", f"import pandas; {read}.{write}")
+            hint = f'; python -c "{line}" makes one of a CSV file'
         said = f"--input {str(path)!r} is no Parquet file that can be read{hint}"
         raise UsageError(said) from error
     except (OSError, pa.ArrowException):
@@ -224,7 +228,7 @@ def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
 
 def by_name(option: str, given: tuple[str, ...], several: str) -> str | dict[str, str]:
     """Return what is given for the only input, or for each one by name."""
-    if len(given) == 1 and "=" not in given[0]:
+    if len(given) == 1 and not re.match(r"\w+=", given[0]):
         return given[0]
     found: dict[str, str] = {}
     for name, equals, value in (text.partition("=") for text in given):
