@@ -245,6 +245,11 @@ def assume_identity(
                 "these are copies, unless redelivered= names what else identifies a row"
             )
         found.append(replace(of, identity=names))
+    if duplicates and not any(each.identity for each in found):
+        told.append(
+            f"the job drops duplicates by {', '.join(duplicates)}, which no input has: "
+            "name the columns that identify a row with redelivered="
+        )
     return tuple(found), told
 
 
