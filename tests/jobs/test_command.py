@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from straggler.cli.main import main
 from straggler.errors import UsageError
+from straggler.judging.systems import load_function
 from tests.house.repository import ROOT
 from tests.straggler.test_pages import File, assert_shown, steps_of
 
@@ -68,6 +69,14 @@ def test_each_input_may_have_an_event_time_of_its_own(
     assert main(["check", "json:dumps", *words]) == 2
     given = "{'orders': 'at timestamp', 'trades': 'paid timestamp'}"
     assert f"{given} {{'orders': 'at', 'trades': 'paid'}}" in capsys.readouterr().err
+
+
+def test_a_module_that_exits_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "program_of_a_user.py").write_text("import sys\nsys.exit(3)\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="cannot be imported: it exits with 3"):
+        load_function("program_of_a_user:minutes", "a job; write MODULE:JOB", "function")
 
 
 @pytest.mark.long
