@@ -81,6 +81,8 @@ def test_a_system_is_judged_on_a_simulated_workload() -> None:
     assert (right.outcome, right.mismatches) == (Outcome.HOLDS, 0)
     silent = straggler.judge_workload(run.workload, lambda _: straggler.Trace("mine", ()))
     assert silent.outcome is Outcome.BROKEN
+    with pytest.raises(ValueError, match=r"^size is -5s; it must be a duration > 0$"):
+        straggler.simulate("slack", size="-5 seconds")
 
 
 def right(workload: Workload) -> Trace:
