@@ -7,11 +7,15 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from straggler.cli.main import main
 from straggler.errors import UsageError
+from straggler.jobs.api import inputs_of
+from straggler.jobs.rows import recorded_rows
 from straggler.judging.systems import load_function
 from tests.house.repository import ROOT
 from tests.straggler.test_pages import File, assert_shown, steps_of
@@ -69,6 +73,39 @@ def test_each_input_may_have_an_event_time_of_its_own(
     assert main(["check", "json:dumps", *words]) == 2
     given = "{'orders': 'at timestamp', 'trades': 'paid timestamp'}"
     assert f"{given} {{'orders': 'at', 'trades': 'paid'}}" in capsys.readouterr().err
+
+
+def test_each_input_may_have_a_file_of_its_own(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def judge(*_: object, **given: object) -> None:
+        asked.update(given)
+        raise UsageError("that is enough")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext(spark))
+    monkeypatch.setattr("straggler.jobs.api.judge_job", judge)
+    for name in ("at", "paid"):
+        table = pa.table({name: pa.array([0], pa.timestamp("us", "UTC")), "id": [1]})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+    files = [f"orders={tmp_path}/at.parquet", f"trades={tmp_path}/paid.parquet"]
+    words = ["--input", files[0], "--input", files[1]]
+    words += ["--event-time", "orders=at", "--event-time", "trades=paid"]
+    assert main(["check", "json:dumps", *words]) == 2
+    assert asked["schema"] == {
+        "orders": "at TIMESTAMP,id BIGINT",
+        "trades": "paid TIMESTAMP,id BIGINT",
+    }
+    inputs = inputs_of(asked["schema"], asked["event_time"])
+    rows, _ = recorded_rows(spark, inputs, asked["rows"])
+    assert [[each.values for each in of] for of in rows] == [[(1,)], [(1,)]]
+    assert main(["check", "json:dumps", *words, "--json", "at.parquet"]) == 2
+    assert "--json 'at.parquet' is named twice" in capsys.readouterr().err
 
 
 def test_a_module_that_exits_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
