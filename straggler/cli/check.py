@@ -117,14 +117,15 @@ def run(args: Arguments) -> int:
         with _in_options():
             report = judge_job(job, spark, **asked, **more, rows=rows, name=args.job)
     out = render.console(args.json)
-    render.print_lines(out, str(report).splitlines())
+    told = re.sub(r"\b(redelivered|upsert)=(?= names|$)", r"--\1", str(report), flags=re.M)
+    render.print_lines(out, told.splitlines())
     write_json(args.json, report.to_json())
     if report.rows is not None:
         broken = next(e for e in report.verdicts if e.claim == report.rows["claim"])
         sentence = f"{broken.claim}: {broken.sentence}"
         path = store(args.counterexamples, args.job, asked, sentence, report.rows)
-        told = f"Stored in {path}; run it again with: straggler replay {path} --trust"
-        render.print_lines(out, ["", told])
+        again = f"Stored in {path}; run it again with: straggler replay {path} --trust"
+        render.print_lines(out, ["", again])
     elif report.outcome is Outcome.BROKEN and report.table:
         render.print_lines(out, ["", "No counterexample: the rows cannot be stored as data."])
     return render.EXIT_CODES[report.outcome]

@@ -12,10 +12,14 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
+from model.checking.claims import Outcome, Verdict
 from straggler.cli.main import main
 from straggler.errors import UsageError
 from straggler.jobs.api import inputs_of
+from straggler.jobs.plans import EXACT
+from straggler.jobs.report import JobReport
 from straggler.jobs.rows import recorded_rows
+from straggler.jobs.verdicts import WEAK
 from straggler.judging.systems import load_function
 from tests.house.repository import ROOT
 from tests.straggler.test_pages import File, assert_shown, steps_of
@@ -106,6 +110,19 @@ def test_each_input_may_have_a_file_of_its_own(
     assert [[each.values for each in of] for of in rows] == [[(1,)], [(1,)]]
     assert main(["check", "json:dumps", *words, "--json", "at.parquet"]) == 2
     assert "--json 'at.parquet' is named twice" in capsys.readouterr().err
+
+
+def test_a_printed_report_names_options(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "rows are copies, unless redelivered= names what else identifies a row"
+    report = JobReport("job", (Verdict(EXACT, Outcome.UNDETERMINED, WEAK),), 0, 1, (note,))
+    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext())
+    monkeypatch.setattr("straggler.jobs.api.judge_job", lambda *_, **__: report)
+    assert main(["check", "json:dumps", *ASKED]) == 3
+    shown = capsys.readouterr().out
+    assert "unless --upsert names the columns" in shown
+    assert "unless --redelivered names what else" in shown
 
 
 def test_a_module_that_exits_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
