@@ -83,6 +83,11 @@ def test_a_duration_is_the_sum_of_its_parts(
         assert parse_duration_us(text) == duration_us("size", text) == total
         if 0 < total < 1 << 61:
             assert SlackConfig.of(size=text, slide="1 s").size_us == total
+        else:
+            allowed = r"(a duration > 0|less than 2305843009213693952us)$"
+            with pytest.raises(ValueError, match=rf"^size is \S+; it must be {allowed}") as refused:
+                SlackConfig.of(size=text, slide="1 s")
+            assert parse_duration_us(re.split(r"[ ;]", str(refused.value))[2]) == total
     else:
         with pytest.raises(ValueError, match=r"is longer than|is not a whole number"):
             parse_duration_us(text)

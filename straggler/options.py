@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import click
 
-from model.vocabulary.durations import parse_duration_us, write_duration
-from model.vocabulary.settings import TOO_LONG_US, PlainData, Setting
+from model.vocabulary.durations import in_durations, parse_duration_us, write_duration
+from model.vocabulary.settings import PlainData, Setting
 from straggler.errors import UsageError
 
 Arguments: TypeAlias = SimpleNamespace
@@ -165,22 +165,16 @@ def in_options(sentence: str, names: Iterable[str], others: Mapping[str, str] | 
     options = {name: option_of(name) for name in names} | dict(others or {})
     for name, option in options.items():
         if sentence.startswith(f"{name} "):
-            rest = sentence.removeprefix(name)
+            told = option + sentence.removeprefix(name)
             if name.endswith("_us"):
-                rest = re.sub(r"^ is (-?\d+)\b", _with_unit, rest)
-                rest = rest.replace("must be an integer", "must be a duration")
-                rest = rest.replace("less than 2^61", f"less than {write_duration(TOO_LONG_US)}")
-            return option + _others_in_options(rest, options)
+                told = in_durations(sentence, {name: option})
+            return _others_in_options(told, options)
     return sentence
 
 
-def _others_in_options(rest: str, options: Mapping[str, str]) -> str:
-    """Return the rest of a refusal with the options of other settings that it names."""
+def _others_in_options(told: str, options: Mapping[str, str]) -> str:
+    """Return a refusal with the options of other settings that it names."""
     for name, option in options.items():
-        rest = re.sub(rf"; with {name}\b", f"; with {option}", rest)
-        rest = rest.replace(f"; without {name} it must be None", f"; it needs {option}")
-    return re.sub(r"; with (\S+ \S+) it must be None$", r"; it has no meaning with \1", rest)
-
-
-def _with_unit(number_us: re.Match[str]) -> str:
-    return f" is {write_duration(int(number_us[1]))}"
+        told = re.sub(rf"; with {name}\b", f"; with {option}", told)
+        told = told.replace(f"; without {name} it must be None", f"; it needs {option}")
+    return re.sub(r"; with (\S+ \S+) it must be None$", r"; it has no meaning with \1", told)

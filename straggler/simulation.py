@@ -2,8 +2,9 @@
 
 from importlib import import_module
 
-from model.vocabulary.durations import resolve_times
+from model.vocabulary.durations import in_durations, resolve_times
 from sim.kernel.run import TimedRun
+from straggler.errors import UsageError
 from straggler.rooms import find_room
 
 
@@ -31,4 +32,9 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
         name: known[name].write(value) if name in known else str(value)
         for name, value in resolve_times(settings, known).items()
     }
-    return found.simulate(texts, seed)
+    try:
+        return found.simulate(texts, seed)
+    except (UsageError, ValueError) as error:
+        kind = UsageError if isinstance(error, UsageError) else ValueError
+        times = {f"{name}_us": name for name in settings if name not in known}
+        raise kind(in_durations(str(error), times)) from error

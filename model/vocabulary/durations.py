@@ -17,6 +17,8 @@ UNITS_US = {
     "h": 3_600_000_000,
     "d": 86_400_000_000,
 }
+TOO_LONG_US = 1 << 61
+"""Upper bound of every time; beyond all calendars."""
 LONGEST_US = 2**63 - 1
 """Longest duration in 64 bits, some 292,000 years."""
 _WORDS_US = {
@@ -114,3 +116,21 @@ def write_duration(duration_us: int) -> str:
         return "0s"
     name = next(name for name, us in reversed(UNITS_US.items()) if duration_us % us == 0)
     return f"{duration_us // UNITS_US[name]}{name}"
+
+
+def in_durations(sentence: str, given: Mapping[str, str]) -> str:
+    """Return a refusal of a time in microseconds as one of a duration, under its name in ``given``.
+
+    ``given`` maps names of settings, such as ``size_us``, to what their user wrote. A refusal of
+    any other setting stays as it is.
+    """
+    name, _, rest = sentence.partition(" ")
+    if name not in given:
+        return sentence
+    rest = re.sub(
+        r"(^is |must be at most )(-?\d+)(?![.,\d])",
+        lambda found: found[1] + write_duration(int(found[2])),
+        rest,
+    )
+    rest = rest.replace("must be an integer", "must be a duration")
+    return f"{given[name]} {rest}".replace("2^61", write_duration(TOO_LONG_US))

@@ -72,6 +72,11 @@ class _Token(NamedTuple):
     text: str
     unit: str = ""
 
+    @property
+    def written(self) -> str:
+        """The token as it stands in the condition."""
+        return self.text + self.unit
+
 
 class _Reference(NamedTuple):
     """A column of a stream, or of both."""
@@ -136,7 +141,7 @@ class _Parser:
             if not self.found("name", "of"):
                 self.refuse()
             column, other, _ = self.in_order(left, self.reference())
-            eps = self.distance(number, column)
+            eps = self.extent(number, column)
             return Band(column, eps, other) if relation == NEAR else Apart(column, eps, other)
         op = self.operator(SELECTIONS)
         if self.next.kind == "name" and self.next.text not in ("true", "false"):
@@ -155,9 +160,9 @@ class _Parser:
     def bare(self, column: str) -> Predicate:
         """Read what comes after a column that stands for both streams."""
         if self.found("name", NEAR):
-            return Band(column, self.distance(self.token(), column))
+            return Band(column, self.extent(self.token(), column))
         if self.found("name", FAR):
-            return Apart(column, self.distance(self.token(), column))
+            return Apart(column, self.extent(self.token(), column))
         if self.next.text in OPERATORS:
             return Ineq(column, self.operator(OPERATORS), column)
         if self.next.text == "=":
@@ -181,6 +186,9 @@ class _Parser:
         least, most = (
             None if each is None else self.distance(each, column) for each in (low, high)
         )
+        if low and high and least is not None and most is not None and least > most:
+            msg = f"{low.written!r} in {self.text!r} is more than {high.written!r}"
+            raise ValueError(msg)
         if is_mirrored:
             least, most = (None if each is None else -each for each in (most, least))
         return Between(column, least, most, other)
@@ -210,13 +218,21 @@ class _Parser:
     def distance(self, token: _Token, column: str) -> float:
         """Return a distance of values of a column of R."""
         kind = self.kind_of(R, column)
-        number = token.text + token.unit
+        number = token.written
         if kind == TIME:
             return parse_duration_us(number)
         if token.kind == "number" and not token.unit:
             return self.integer(token) if kind == INTEGER else float(number)
         msg = f"{number!r} in {self.text!r} is not a number"
         raise ValueError(msg)
+
+    def extent(self, token: _Token, column: str) -> float:
+        """Return a distance of values of a column of R that is not negative."""
+        found = self.distance(token, column)
+        if found < 0:
+            msg = f"{token.written!r} in {self.text!r} is negative; a distance is at least 0"
+            raise ValueError(msg)
+        return found
 
     def constant(self, column: _Reference) -> Constant:
         """Read a constant of the column's kind."""
@@ -237,13 +253,13 @@ class _Parser:
             TIME: 'a time in quotes, like "2014-03-01T00:30:00Z"',
             BOOLEAN: "true or false",
         }.get(kind, f"a plain {kind}")
-        msg = f"{token.text + token.unit!r} in {self.text!r} is not {what}"
+        msg = f"{token.written!r} in {self.text!r} is not {what}"
         raise ValueError(msg)
 
     def integer(self, token: _Token) -> int:
         """Return the integer that a token stands for."""
         if token.unit or not token.text.lstrip("+-").isdecimal():
-            msg = f"{token.text + token.unit!r} in {self.text!r} is not an integer"
+            msg = f"{token.written!r} in {self.text!r} is not an integer"
             raise ValueError(msg)
         return int(token.text)
 

@@ -33,7 +33,7 @@ from typing import (
     get_type_hints,
 )
 
-from model.vocabulary.durations import resolve_times
+from model.vocabulary.durations import TOO_LONG_US, in_durations, resolve_times
 
 T = TypeVar("T")
 Text = Mapping[str, str]
@@ -41,8 +41,6 @@ PlainData: TypeAlias = Any
 """A value as ``json.load`` returns it; its type is known at run time only."""
 JsonObject: TypeAlias = Mapping[str, PlainData]
 """An object of a JSON or TOML file."""
-TOO_LONG_US = 1 << 61
-"""Upper bound of every time; beyond all calendars."""
 AUTO = "auto"
 """Default word for a setting without a value: the system chooses."""
 _ENDLESS = (1 << 63) - 1
@@ -300,7 +298,11 @@ class Settings:
         known = defaults_of(cls)
         values = resolve_times(given, known)
         require_known(values, known, [name for name in known if known[name] is MISSING])
-        return cls(**values)
+        try:
+            return cls(**values)
+        except ValueError as error:
+            times = {f"{name}_us": name for name in given if name not in known}
+            raise ValueError(in_durations(str(error), times)) from error
 
     def to_json(self) -> dict[str, PlainData]:
         """Return plain data; :meth:`from_json` reads it back."""

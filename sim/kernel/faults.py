@@ -15,7 +15,8 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import simpy
 
-from model.vocabulary.settings import TOO_LONG_US, nearest, require
+from model.vocabulary.durations import TOO_LONG_US
+from model.vocabulary.settings import nearest, require
 from model.vocabulary.trace import fields_of
 from sim.kernel.link import AnyLink
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.durations import in_durations, parse_duration_us
 from sim.kernel.faults import KINDS
 from straggler.errors import UsageError
 
@@ -14,6 +14,15 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
     Raise :class:`UsageError` with one sentence for any other text.
     """
     return dict(_setting(text) for text in texts)
+
+
+def in_units(sentence: str, texts: Iterable[str]) -> str:
+    """Return a refusal of settings with a unit at a time that was given with one."""
+    name = sentence.partition(" ")[0]
+    key = "faults" if "." in name else name
+    own = [text for text in texts if text.startswith(f"{key}=")][-1:]
+    has_unit = name.endswith("_us") and any(parse_settings([text])[key] not in text for text in own)
+    return in_durations(sentence, {name: name}) if has_unit else sentence
 
 
 def _setting(text: str) -> tuple[str, str]:

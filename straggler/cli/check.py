@@ -11,7 +11,12 @@ import click
 from model.checking.claims import Outcome
 from straggler.cli import render
 from straggler.cli.commands import Command
-from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
+from straggler.cli.outputs import (
+    refuse_overwriting,
+    refuse_unmakable,
+    refuse_unwritable,
+    write_json,
+)
 from straggler.errors import UsageError
 from straggler.jobs import MODES
 from straggler.judging.counterexamples import FOLDER
@@ -39,7 +44,12 @@ def make_command(summary: str) -> Command:
         Option(
             "--schema", "columns of the input in DDL, or NAME=DDL", multiple=True, metavar="TEXT"
         ),
-        Option("--input", "Parquet file whose rows take the place of drawn ones", type=PATH),
+        Option(
+            "--input",
+            "Parquet file of rows instead of drawn ones, or NAME=FILE",
+            multiple=True,
+            metavar="TEXT",
+        ),
         Option(
             "--event-time",
             "column of event times, or NAME=COLUMN",
@@ -76,7 +86,8 @@ def run(args: Arguments) -> int:
     """Judge a job and return the exit code of its outcome."""
     refuse_unwritable("--json", args.json)
     refuse_unmakable("--counterexamples", args.counterexamples)
-    schema, event_time = asked_inputs(args)
+    schema, event_time, files = asked_inputs(args)
+    refuse_overwriting(Arguments(json=args.json, input=tuple(files.values())))
     from straggler.jobs.api import judge_job, lateness_of
     from straggler.jobs.counterexamples import store
     from straggler.judging.systems import load_function, open_session
@@ -87,10 +98,12 @@ def run(args: Arguments) -> int:
 
     with render.progress() as progress, open_session(args.master) as spark:
         progress.add_task(f"judging {render.plain(args.job)}", total=None)
-        rows = None
-        if args.input is not None:
-            rows = read_rows(spark, args.input)
-            schema = schema or rows.schema.simpleString()
+        given = {name: read_rows(spark, path) for name, path in files.items()}
+        known = {name: frame.schema.toDDL() for name, frame in given.items()}
+        if isinstance(schema, dict):
+            schema = {name: ddl or known[name] for name, ddl in schema.items()}
+        rows = given or None if isinstance(schema, dict) else given.get("")
+        schema = schema or known[""]
         asked = {
             "schema": schema,
             "event_time": event_time,
@@ -104,14 +117,15 @@ def run(args: Arguments) -> int:
         with _in_options():
             report = judge_job(job, spark, **asked, **more, rows=rows, name=args.job)
     out = render.console(args.json)
-    render.print_lines(out, str(report).splitlines())
+    told = re.sub(r"\b(redelivered|upsert)=(?= names|$)", r"--\1", str(report), flags=re.M)
+    render.print_lines(out, told.splitlines())
     write_json(args.json, report.to_json())
     if report.rows is not None:
         broken = next(e for e in report.verdicts if e.claim == report.rows["claim"])
         sentence = f"{broken.claim}: {broken.sentence}"
         path = store(args.counterexamples, args.job, asked, sentence, report.rows)
-        told = f"Stored in {path}; run it again with: straggler replay {path} --trust"
-        render.print_lines(out, ["", told])
+        again = f"Stored in {path}; run it again with: straggler replay {path} --trust"
+        render.print_lines(out, ["", again])
     elif report.outcome is Outcome.BROKEN and report.table:
         render.print_lines(out, ["", "No counterexample: the rows cannot be stored as data."])
     return render.EXIT_CODES[report.outcome]
@@ -128,26 +142,35 @@ def _in_options() -> Iterator[None]:
         raise UsageError(in_options(str(error), same, others)) from error
 
 
-def read_rows(spark: Any, path: Path) -> Any:
+def read_rows(spark: Any, path: str) -> Any:
     """Return the rows of a Parquet file; raise :class:`UsageError` if Spark cannot read it."""
     try:
-        return spark.read.parquet(str(path))
+        return spark.read.parquet(path)
     except Exception as error:
         first = str(error).partition("\n")[0]
-        raise UsageError(f"--input {str(path)!r} cannot be read: {first}") from error
+        raise UsageError(f"--input {path!r} cannot be read: {first}") from error
 
 
-def asked_inputs(args: Arguments) -> tuple[str | dict[str, str], str | dict[str, str]]:
-    """Return the schemas and the columns of event times; raise :class:`UsageError` for wrong ones.
+def asked_inputs(
+    args: Arguments,
+) -> tuple[str | dict[str, str], str | dict[str, str], dict[str, str]]:
+    """Return schemas, columns of event times, and files of rows by input.
 
-    Spark takes seconds to start, and says the rest.
+    A schema is empty if the file has it; the name of the only input is, too. Raise
+    :class:`UsageError` for what does not fit. Spark takes seconds to start, and says the rest.
     """
     if not args.event_time:
         raise UsageError("--event-time is missing; it names the column of event times")
-    if not args.schema and args.input is None:
+    if not args.schema and not args.input:
         raise UsageError("--schema is missing; it lists the columns of the input")
     schema = by_name("--schema", args.schema, "schemas are NAME=DDL") if args.schema else ""
-    event_time = by_name("--event-time", args.event_time, "event times are NAME=COLUMN")
+    files = asked_files(args, schema)
+    if not schema and "" not in files:
+        schema = dict.fromkeys(files, "")
+    if isinstance(schema, str) and len(args.event_time) == 1:
+        (event_time,) = args.event_time  # a name may have an equals sign
+    else:
+        event_time = by_name("--event-time", args.event_time, "event times are NAME=COLUMN")
     ddls = schema if isinstance(schema, dict) else {"": schema}
     times = event_time if isinstance(event_time, dict) else dict.fromkeys(ddls, event_time)
     for name in times:
@@ -156,27 +179,49 @@ def asked_inputs(args: Arguments) -> tuple[str | dict[str, str], str | dict[str,
     for name in ddls:
         if name not in times:
             raise UsageError(f"--event-time is missing for {name!r}; write {name}=COLUMN")
-    refuse_misfits(args, ddls, times)
-    return schema, event_time
+    refuse_misfits(args, ddls, times, files)
+    return schema, event_time, files
 
 
-def refuse_misfits(args: Arguments, ddls: Mapping[str, str], times: Mapping[str, str]) -> None:
+def asked_files(args: Arguments, schema: str | dict[str, str]) -> dict[str, str]:
+    """Return the files of rows by input, of whose schemas some are known."""
+    if not args.input:
+        return {}
+    if isinstance(schema, str) and len(args.input) == 1:
+        return {"": args.input[0]}
+    found = by_name("--input", args.input, "files are NAME=FILE")
+    if isinstance(found, str):
+        raise UsageError(f"--input {found!r} has no name; several files are NAME=FILE")
+    if isinstance(schema, str) and schema:
+        raise UsageError(f"--schema {schema!r} has no name; several schemas are NAME=DDL")
+    for name in schema if isinstance(schema, dict) else ():
+        if name not in found:
+            raise UsageError(f"--input is missing for {name!r}; write {name}=FILE")
+    for name in found if schema else ():
+        if name not in schema:
+            raise UsageError(f"--input {name!r} is the name of no --schema")
+    return found
+
+
+def refuse_misfits(
+    args: Arguments, ddls: Mapping[str, str], times: Mapping[str, str], files: Mapping[str, str]
+) -> None:
     """Refuse columns and types that do not fit, unless only Spark can read one of the schemas."""
     # Imported here because it takes a while that a wrong option does not need.
     from straggler.jobs.api import inputs_of
     from straggler.jobs.schemas import flat_schema
 
-    file = None if args.input is None else file_schema(args.input, times.values())
     known: dict[str, StructType] = {}
     for name, ddl in ddls.items():
+        file = file_schema(Path(files[name]), [times[name]]) if name in files else None
         found = flat_schema(name or "input", ddl) if ddl else file
         if found is None:
             return
+        has = [each.lower() for each in (file or found).names]
+        for column in found.names:
+            if column.lower() not in has:
+                raise UsageError(f"--schema names {column!r}, which is no column of --input")
         known[name or "input"] = found
-    has = [] if file is None else [each.lower() for each in file.names]
-    for column in [each for found in known.values() for each in found.names] if has else []:
-        if column.lower() not in has:
-            raise UsageError(f"--schema names {column!r}, which is no column of --input")
     at = {name or "input": column for name, column in times.items()}
     with _in_options():
         inputs_of(known, at, keys=args.keys, redelivered=args.redelivered)
@@ -205,7 +250,8 @@ def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
         if made != path:
             read = f"pandas.read_csv({str(path)!r}, parse_dates={[*dict.fromkeys(times)]})"
             write = f"to_parquet({str(made)!r}, coerce_timestamps='us')"
-            hint = f'; python -c "import pandas; {read}.{write}" makes one of a CSV file'
+            line = re.sub(r'[$`"\\]', r"\\\g<0>", f"import pandas; {read}.{write}")
+            hint = f'; python -c "{line}" makes one of a CSV file'
         said = f"--input {str(path)!r} is no Parquet file that can be read{hint}"
         raise UsageError(said) from error
     except (OSError, pa.ArrowException):
@@ -224,7 +270,7 @@ def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
 
 def by_name(option: str, given: tuple[str, ...], several: str) -> str | dict[str, str]:
     """Return what is given for the only input, or for each one by name."""
-    if len(given) == 1 and "=" not in given[0]:
+    if len(given) == 1 and not re.match(r"\w+=", given[0]):
         return given[0]
     found: dict[str, str] = {}
     for name, equals, value in (text.partition("=") for text in given):

@@ -107,8 +107,9 @@ def limits_of(args: Arguments, system: str, level: str) -> Limits:
         option = f"--{name.partition('_')[0]}"
         if not system.startswith(PREFIX):
             raise UsageError(f"{option} is for --system exec:COMMAND, not for {system!r}")
-        if chosen[name] <= 0:
-            raise UsageError(f"{option} is {chosen[name]}; it must be more than 0")
+        if chosen[name] <= 0:  # a time: no size is
+            told = write_duration(chosen[name])
+            raise UsageError(f"{option} is {told}; it must be a duration > 0")
     return Limits(**chosen, whole_steps=level == STEPS)
 
 

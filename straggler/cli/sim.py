@@ -11,7 +11,7 @@ from model.vocabulary.durations import write_duration
 from sim.kernel.log import last_event_times
 from sim.timed_figures import ENDINGS
 from straggler.cli import render
-from straggler.cli.assignments import parse_settings
+from straggler.cli.assignments import in_units, parse_settings
 from straggler.cli.commands import Group, room_group
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
@@ -91,8 +91,8 @@ def run(args: Arguments) -> int:
         try:
             timed = chosen.simulate(settings, args.seed)
             beside = chosen.alternatives(timed, settings, args.seed)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+        except (UsageError, ValueError) as error:
+            raise UsageError(in_units(str(error), args.set)) from error
     name = str(timed.summary["input"])
     case = Case(name, name, "", timed.workload)
     step_types = chosen.determined_steps(timed.plan, chosen.step_types)

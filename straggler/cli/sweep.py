@@ -1,7 +1,7 @@
 """``straggler sweep``: run experiments in parallel; an interrupted sweep resumes."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from sim.sweep.reading import catalogue, change_settings, find, find_file, load
 from sim.sweep.results import Results, record_of
 from sim.sweep.store import RUNS, Store, WriteFailed, as_json, write_atomically
 from straggler.cli import render
-from straggler.cli.assignments import parse_settings
+from straggler.cli.assignments import in_units, parse_settings
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable
 from straggler.errors import UsageError
@@ -70,7 +70,7 @@ def run(args: Arguments) -> int:
     effort = EFFORTS[args.full]
     out = render.console()
     settings = parse_settings(args.set)
-    experiments = _experiments(args.experiments, settings)
+    experiments = _experiments(args.experiments, args.set)
     if args.list:
         lines = [f"{name}: {each.title}" for name, each in experiments.items()]
         render.print_prose(out, lines)
@@ -132,8 +132,12 @@ def _text(name: str) -> str:
         raise UsageError(f"--show: {error}") from error
 
 
-def _experiments(asked: Sequence[str], settings: Mapping[str, str]) -> dict[str, Experiment]:
-    """Return the experiments of the given names, or the whole catalogue, by name."""
+def _experiments(asked: Sequence[str], texts: Sequence[str]) -> dict[str, Experiment]:
+    """Return the experiments of the given names, or the whole catalogue, by name.
+
+    ``texts`` are settings of all of their runs, as KEY=VALUE.
+    """
+    settings = parse_settings(texts)
     try:
         found = {name: find(name) for name in asked or catalogue()}
     except ValueError as error:
@@ -141,7 +145,7 @@ def _experiments(asked: Sequence[str], settings: Mapping[str, str]) -> dict[str,
     try:
         found = {name: change_settings(each, settings) for name, each in found.items()}
     except ValueError as error:
-        raise UsageError(f"--set: {error}") from error
+        raise UsageError(f"--set: {in_units(str(error), texts)}") from error
     names = [experiment.name for experiment in found.values()]
     for name in names:
         if names.count(name) > 1:

@@ -82,6 +82,11 @@ class Check:
         """Judge streams side by side, in order."""
         return map_in_order(self.reference.judge, chosen, threads=THREADS, limit_s=LIMIT_S)
 
+    def judge(self, stream: Stream) -> Judged:
+        """Judge one stream; raise :class:`straggler.jobs.threads.HangsError` if it hangs."""
+        (judged,) = self.judge_all([stream])
+        return judged
+
     def try_streams(self, chosen: Sequence[Stream]) -> None:
         """Judge streams until one fails."""
         for judged in self.judge_all(chosen):
@@ -101,7 +106,7 @@ class Check:
 
     def fail(self, judged: Judged) -> None:
         """Shrink a failing stream, and find the claim that it breaks."""
-        again = self.reference.judge(judged.stream)
+        again = self.judge(judged.stream)
         self.streams += 1
         if again.outcome is not Outcome.BROKEN:
             self.doubts.append("the job answers the same stream differently from run to run")
@@ -115,14 +120,14 @@ class Check:
             return None
 
         small = shrink(judged.stream, first_failing)
-        found = self.reference.judge(small)
+        found = self.judge(small)
         self.failed = found if found.outcome is Outcome.BROKEN else again
         self.claim = self.claim_of(self.failed)
 
     def is_wrong(self, stream: Stream) -> bool:
         """Return whether the job fails on a stream."""
         self.streams += 1
-        return self.reference.judge(stream).outcome is Outcome.BROKEN
+        return self.judge(stream).outcome is Outcome.BROKEN
 
     def claim_of(self, failed: Judged) -> str:
         """Return the claim that a small failing stream breaks."""
@@ -186,7 +191,7 @@ class Check:
     def try_growth(self) -> None:
         """Ask whether state stays although the watermark has passed its rows."""
         for number in GROWING:
-            (judged,) = self.judge_all([growing(self.shape.times, self.values, number)])
+            judged = self.judge(growing(self.shape.times, self.values, number))
             if self.failed is None:
                 self.note(judged)
                 if judged.outcome is Outcome.BROKEN:
@@ -245,6 +250,11 @@ def assume_identity(
                 "these are copies, unless redelivered= names what else identifies a row"
             )
         found.append(replace(of, identity=names))
+    if duplicates and not any(each.identity for each in found):
+        told.append(
+            f"the job drops duplicates by {', '.join(duplicates)}, which no input has: "
+            "name the columns that identify a row with redelivered="
+        )
     return tuple(found), told
 
 

@@ -24,6 +24,7 @@ from straggler.jobs.plans import STATE
 from straggler.jobs.reference import judge_growth
 from straggler.jobs.report import table_of
 from straggler.jobs.rows import Frames, Row, answers_of, rows_of
+from straggler.jobs.schemas import quoted
 from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream
 from straggler.judging.counterexamples import JOB, layout, slug
 
@@ -90,11 +91,11 @@ def _to_plain(frames: Frames, batch: Sequence[Row]) -> list[Any]:
     for row in batch:
         of, frame = frames.inputs[row.source], frames.frame(row.source, [row])
         # Decimals are texts, because numbers of JSON are not exact.
-        texts = re.sub(r'"decimal\(\d+,\d+\)"', '"string"', of.schema.json())
+        texts = re.sub(r'(?<=ype":)"decimal\(\d+,\d+\)"', '"string"', of.schema.json())
         columns = [
-            F.col(f"`{each.name}`").cast(each.dataType).alias(each.name)
+            F.col(quoted(each.name)).cast(each.dataType).alias(each.name)
             if each != of.schema[each.name]
-            else F.col(f"`{each.name}`")
+            else F.col(quoted(each.name))
             for each in sql.StructType.fromJson(json.loads(texts))
         ]
         written = frame.select(F.to_json(F.struct(*columns), OPTIONS)).collect()

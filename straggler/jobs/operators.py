@@ -114,6 +114,35 @@ def key_types(node: Operator) -> dict[str, str]:
     return {name_of(each): each.dataType().simpleString() for each in java_keys(node)}
 
 
+def source_names(plan: Operator, node: Operator) -> tuple[str, ...]:
+    """Return the names that the keys of an operator have in the inputs, before any renaming.
+
+    A key that is computed keeps its own name.
+    """
+    names: dict[int, str] = {}
+    renamed: set[int] = set()
+    below: dict[int, list[int]] = {}
+    for each in plan.walk():
+        names |= each.outputs()
+        for alias in each.expressions() if each.name == "Project" else ():
+            if alias.name == "Alias" and alias.children[0].name == "AttributeReference":
+                assert alias.attribute is not None
+                renamed.add(alias.attribute)
+                below.setdefault(alias.attribute, []).extend(alias.reads())
+        for child in each.children if each.name == "Union" else ():
+            for one, other in zip(_numbers(each.java), _numbers(child.java), strict=True):
+                below.setdefault(one, []).append(other)
+    reached = [each.exprId().id() for each in java_keys(node)]
+    for number in reached:  # which grows
+        reached += [each for each in below.get(number, []) if each not in reached]
+    return tuple(dict.fromkeys(names[each] for each in reached if each not in renamed))
+
+
+def _numbers(java: Any) -> list[int]:
+    """Return the numbers of the columns of an output, in their order."""
+    return [each.exprId().id() for each in items(java.output())]
+
+
 def answer_keys(plan: Operator) -> tuple[str, ...] | None:
     """Return the columns by which answers differ: keys, or the start or end of a window.
 

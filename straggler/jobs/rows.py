@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pyspark.sql import types as sql
 
 from straggler.errors import UsageError
+from straggler.jobs.schemas import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -221,9 +222,12 @@ def recorded_rows(
             raise UsageError(f"rows has no {of.name!r}; it must have the rows of every input")
         rows = given[of.name] if isinstance(given, dict) else given
         try:
+            if hasattr(rows, "iloc"):  # Spark takes the columns of pandas by their places
+                rows = rows[of.schema.names]
             frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows, of.schema)
-            timed = frame.select(*of.schema.names).where(frame[of.event_time].isNotNull())
-            kept = timed.orderBy(of.event_time).limit(RECORDED_MAX).to(of.schema)
+            at = quoted(of.event_time)
+            timed = frame.select(*map(quoted, of.schema.names)).where(frame[at].isNotNull())
+            kept = timed.orderBy(at).limit(RECORDED_MAX).to(of.schema)
             found.append(rows_of(kept, of, source))
             number = timed.count()
             untimed, beyond = frame.count() - number, number - len(found[-1])

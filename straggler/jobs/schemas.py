@@ -28,6 +28,11 @@ _COLUMN = re.compile(
 )
 
 
+def quoted(name: str) -> str:
+    """Return the name of a column, whatever its characters are, as expressions and DDL take it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def spark_schema(name: str, given: str | sql.StructType) -> sql.StructType:
     """Return the schema of an input, which Spark reads if it is DDL.
 
@@ -40,7 +45,9 @@ def spark_schema(name: str, given: str | sql.StructType) -> sql.StructType:
         found = sql.StructType.fromDDL(given)
     if not isinstance(found, sql.StructType):
         flat_schema(name, given)  # which names a wrong word
-        raise UsageError(f"the schema of {name} is no DDL: {given!r}")
+        odd = re.search(r"""[^\w\s,:()<>`'"]""", given, re.ASCII)
+        hint = f"; a name with {odd[0]!r} needs backticks" if odd else ""
+        raise UsageError(f"the schema of {name} is no DDL: {given!r}{hint}")
     return found
 
 

@@ -18,8 +18,7 @@ from straggler.jobs.operators import (
     Operator,
     answer_keys,
     delay_us,
-    java_keys,
-    name_of,
+    source_names,
 )
 from straggler.jobs.rows import EPOCH, INPUT_COLUMN, Input
 from straggler.jobs.streams import Times
@@ -45,7 +44,7 @@ class Shape:
     keys: tuple[str, ...] | None = ()
     """Columns whose last answer counts in update mode, and ``None`` if they are not known."""
     duplicates: tuple[str, ...] = ()
-    """Columns by which the job drops duplicates."""
+    """Columns of the inputs by which the job drops duplicates, under their names there."""
     needs_rocks: bool = False
     """Whether an operator keeps its state in RocksDB alone."""
     has_watermark: bool = True
@@ -97,7 +96,7 @@ def shape_of(
         Times(lateness, tuple(sorted(set(_lengths(operators)))), odd, clocks=clocks),
         mode,
         keys,
-        tuple(dict.fromkeys(name_of(key) for each in dropping for key in java_keys(each))),
+        tuple(dict.fromkeys(name for each in dropping for name in source_names(plan, each))),
         needs_rocks=any("TransformWithState" in name for name in names),
         has_watermark=any(us is not None for us, _ in watermarks),
         divides=has_sessions or names["Expand"] + names["Generate"] > 0,

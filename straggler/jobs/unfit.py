@@ -4,7 +4,8 @@ A job that fails on a null has no right answer to a stream with one. The other s
 one, and a user wants to know which column it was.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from straggler.jobs.report import describe_row
@@ -60,7 +61,7 @@ def find_unfit(
                 found.append(Unfit(source, place, repr(value), right.values[place], sentence))
     tried = [fitted(row, found) for row in tried]
     if reason := failure(tried):
-        few = _failing(tried, failure)[:1] or tried[:2]
+        few = [*islice(_failing(tried, failure), 1)] or tried[:2]
         shown = "; ".join(describe_row(row, inputs) for row in few)
         return tuple(found), f"{reason}, such as on {shown}"
     return tuple(found), ""
@@ -78,12 +79,16 @@ def covering(rows: Iterable[Row]) -> list[Row]:
     return chosen
 
 
-def _failing(rows: Sequence[Row], failure: Failure) -> list[Row]:
-    """Return the rows on which a job fails alone."""
+def _failing(rows: Sequence[Row], failure: Failure) -> Iterator[Row]:
+    """Yield the rows on which a job fails alone, each after as few calls as halves need."""
     if not rows or not failure(rows):
-        return []
+        return
     half = len(rows) // 2
-    return [*_failing(rows[:half], failure), *_failing(rows[half:], failure)] if half else [*rows]
+    if not half:
+        yield from rows
+        return
+    yield from _failing(rows[:half], failure)
+    yield from _failing(rows[half:], failure)
 
 
 def _with(row: Row, place: int, value: Any) -> Row:

@@ -119,11 +119,12 @@ def load_function(reference: str, wanted: str, kind: str) -> Callable[..., Any]:
         sys.path.insert(0, os.getcwd())
     try:
         module = import_module(module_name)
-    except Exception as error:  # a module may raise anything while it is imported
+    except (Exception, SystemExit) as error:  # a module may raise anything
         is_absent = isinstance(error, ModuleNotFoundError) and error.name == module_name
         here = [each.name for each in iter_modules([os.getcwd()])] if is_absent else []
         hint = nearest(module_name, here)
-        raise UsageError(f"module {module_name!r} cannot be imported: {error}{hint}") from error
+        said = f"it exits with {error.code!r}" if isinstance(error, SystemExit) else error
+        raise UsageError(f"module {module_name!r} cannot be imported: {said}{hint}") from error
     found: Callable[..., Any] | None = getattr(module, function_name, None)
     if found is None:
         names = [name for name in dir(module) if not name.startswith("_")]

@@ -1,16 +1,26 @@
 """Jobs of users, judged on Spark."""
 
 import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 
 import straggler
 from model.checking.claims import Outcome
 from straggler.errors import UsageError
-from straggler.jobs.running import KilledError, quick
+from straggler.jobs.api import HANGS, STOPPED, _one_sentence
+from straggler.jobs.running import JobProblem, KilledError, quick
+from straggler.jobs.threads import HangsError, map_in_order
+from tests.house.repository import ROOT
 from tests.jobs.written_jobs import impatient_minutes, minutes
 
 ARGUMENTS: dict[str, Any] = {
@@ -57,14 +67,29 @@ def test_a_watermark_that_is_too_short_loses_a_row_of_a_small_stream(spark: Spar
     assert table.count("device=") <= 5
 
 
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (lambda frame: frame.sparkSession.range(3), "a DataFrame that is not streaming"),
+        (lambda frame: None, "the job returned NoneType, and not a DataFrame"),
+        (lambda frame: frame.writeStream.format("noop").start(), "the job returned StreamingQuery"),
+        (lambda frame: frame.select("volts"), "the job raised AnalysisException: .*`volts`"),
+        (lambda frame: sys.exit("over"), "the job raised SystemExit: over"),
+    ],
+)
+def test_a_job_that_makes_no_stream_is_refused(
+    spark: SparkSession, job: Callable[[DataFrame], Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        straggler.check_job(job, spark, **ARGUMENTS)
+
+
 def test_a_job_that_cannot_run_is_refused_in_one_sentence(spark: SparkSession) -> None:
     def raising(_: DataFrame) -> DataFrame:
         raise ValueError("no such thing")
 
     with pytest.raises(UsageError, match="the job raised ValueError: no such thing"):
         straggler.check_job(raising, spark, **ARGUMENTS)
-    with pytest.raises(UsageError, match="is not streaming"):
-        straggler.check_job(lambda frame: frame.sparkSession.range(3), spark, **ARGUMENTS)
     with pytest.raises(UsageError, match="event_time is 'when', which is no column of input"):
         straggler.check_job(minutes, spark, schema=DDL, event_time="when")
     for text, wrong in (
@@ -75,6 +100,68 @@ def test_a_job_that_cannot_run_is_refused_in_one_sentence(spark: SparkSession) -
             straggler.check_job(minutes, spark, lateness=text, **ARGUMENTS)
     with pytest.raises(UsageError, match="mode is 'appended'"):
         straggler.check_job(minutes, spark, schema=DDL, event_time="at", mode="appended")
+
+
+def test_a_job_that_fails_on_every_row_is_undetermined_and_says_so(spark: SparkSession) -> None:
+    def failing(readings: DataFrame) -> DataFrame:
+        return readings.select("at", F.raise_error(F.lit("no such meter")))
+
+    report = straggler.judge_job(failing, spark, schema="at timestamp", event_time="at")
+    assert [str(each.outcome) for each in report.verdicts] == ["undetermined"]
+    assert "no such meter" in report.verdicts[0].sentence
+
+
+def test_a_job_that_hangs_is_told_and_the_session_lives_on(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over = threading.Event()
+
+    def hanging(readings: DataFrame) -> DataFrame:
+        is_over.wait()
+        return readings
+
+    monkeypatch.setattr("straggler.jobs.api.LIMIT_S", 0.5)
+    with pytest.raises(UsageError, match="the job hangs before Spark runs it"):
+        straggler.judge_job(hanging, spark, **ARGUMENTS)
+    is_over.set()
+    assert spark.range(3).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "context", "said"), [(HangsError, "running", HANGS), (OSError, None, STOPPED)]
+)
+def test_a_session_that_does_not_answer_is_one_sentence(
+    error: type[Exception], context: object, said: str
+) -> None:
+    session: Any = SimpleNamespace(_jsc=context)
+    with pytest.raises(JobProblem, match=said), _one_sentence(session):
+        raise error
+
+
+def test_calls_that_do_not_end_are_not_waited_for() -> None:
+    is_over = threading.Event()
+    calls = map_in_order(lambda n: n and is_over.wait(), [0, 1], threads=1, limit_s=0.5)
+    assert next(calls) == 0
+    with pytest.raises(HangsError):
+        next(calls)
+    is_over.set()
+
+
+@pytest.mark.long  # a session of its own
+def test_a_job_that_stops_the_session_is_told(tmp_path: Path) -> None:
+    job = "def stopping(readings):\n    readings.sparkSession.stop()\n    return readings\n"
+    (tmp_path / "stops.py").write_text(job, encoding="utf-8")
+    line = ["-m", "straggler", "check", "stops:stopping", "--event-time", "at", "--schema"]
+    done = subprocess.run(
+        [sys.executable, *line, DDL],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("straggler: the job stopped the Spark session.\n")
 
 
 def test_only_planned_deaths_are_kept_out_of_the_log(

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -77,6 +78,18 @@ def test_recorded_rows_that_are_left_out_are_counted(
     assert recorded_rows(spark, inputs, rows[:2])[1] == []
     with pytest.raises(UsageError, match="rows names 'other', which is no input of the job"):
         recorded_rows(spark, inputs, {"input": rows, "other": rows})
+
+
+def test_recorded_rows_of_pandas_are_read_by_the_names_of_their_columns(
+    spark: SparkSession,
+) -> None:
+    inputs = inputs_of("at timestamp, a int, b int", "at")
+    at = pd.to_datetime(["2026-01-01"], utc=True)
+    frame = pd.DataFrame({"b": [2], "more": ["x"], "a": [1], "at": at})
+    ((row,),), _ = recorded_rows(spark, inputs, frame)
+    assert row.values == (1, 2)
+    with pytest.raises(UsageError, match=r"do not fit the schema.*not in index"):
+        recorded_rows(spark, inputs, frame[["b", "at"]])
 
 
 def texts(frames: Frames, rows: Sequence[Row]) -> list[Any]:

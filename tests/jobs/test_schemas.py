@@ -1,20 +1,31 @@
 """Schemas of inputs that are known before Spark starts: plain DDL, and Parquet files."""
 
+import json
 import re
 import shlex
 import subprocess
 import sys
+from contextlib import nullcontext
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import strategies as st
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql import types as sql
 
-from straggler.cli.check import file_schema
+from straggler.cli.check import by_name, file_schema
+from straggler.cli.main import main
 from straggler.errors import UsageError
+from straggler.jobs.api import inputs_of
+from straggler.jobs.counterexamples import Failing, plain_rows, read_rows
+from straggler.jobs.rows import Frames, recorded_rows
 from straggler.jobs.schemas import flat_schema, spark_schema
+from straggler.jobs.streams import Stream
+from straggler.strategies.examples import collect
 
 PLAIN = (
     "at timestamp",
@@ -51,6 +62,7 @@ def test_all_else_is_left_to_spark(ddl: str) -> None:
         ("device strin, at timestamp", "no DDL: 'strin' is no type; did you mean 'string'?"),
         ("at timestamp, b array<strin>", "the schema of trades is no DDL: 'at timestamp, b"),
         ("string", "the schema of trades is no DDL: 'string'"),
+        ("PM2.5 double, at timestamp", "at timestamp'; a name with '.' needs backticks"),
     ],
 )
 def test_the_word_that_is_no_type_is_named(spark: SparkSession, ddl: str, said: str) -> None:
@@ -75,15 +87,62 @@ def test_the_schema_of_a_parquet_file_is_known(tmp_path: Path) -> None:
     assert file_schema(tmp_path / "*.parquet", ["at"]) is None
 
 
-def test_the_line_that_converts_a_csv_file_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", ["at", "`$HOME` 'at'"])
+def test_the_line_that_converts_a_csv_file_does(tmp_path: Path, at: str) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(
-        "device,at,watts\na,2026-03-01T08:00:01.5,2\nb,2026-03-01T08:00:02.25,\n", "utf-8"
+        f"device,{at},watts\na,2026-03-01T08:00:01.5,2\nb,2026-03-01T08:00:02.25,\n", "utf-8"
     )
     with pytest.raises(UsageError, match="is no Parquet file") as refused:
-        file_schema(path, ["at"])
+        file_schema(path, [at])
     line = str(refused.value).partition("; ")[2].removesuffix(" makes one of a CSV file")
-    _, *words = shlex.split(line)
-    subprocess.run([sys.executable, *words], check=True)
-    expected = sql.StructType().add("device", "string").add("at", "timestamp_ntz")
-    assert file_schema(tmp_path / "rows.parquet", ["at"]) == expected.add("watts", "double")
+    python, rest = shlex.quote(sys.executable), line.removeprefix("python")
+    subprocess.run(python + rest, shell=True, check=True)
+    expected = sql.StructType().add("device", "string").add(at, "timestamp_ntz")
+    assert file_schema(tmp_path / "rows.parquet", [at]) == expected.add("watts", "double")
+
+
+NAMES = st.lists(
+    st.text("aé.- `\"'\\,;(){}[]<>=:*%/_0", min_size=1, max_size=4),
+    min_size=20,
+    max_size=20,
+    unique=True,
+)
+
+
+def test_columns_of_a_file_may_have_any_name(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, number = "time=of `it`", "decimal(1,2)"
+    (drawn,) = collect(NAMES, 1, 1)
+    names = [*drawn, "PM2.5", "select", "r.*"]
+    columns: dict[str, Any] = {each: pa.array([n], pa.int64()) for n, each in enumerate(names)}
+    columns[at] = pa.array([0], pa.timestamp("us", "UTC"))
+    columns[number] = pa.array([Decimal("1.50")])
+    columns["all"] = pa.array([dict.fromkeys(names, 1)])
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table(columns), path)
+    asked: dict[str, Any] = {}
+
+    def judge(*_: object, **given: object) -> None:
+        asked.update(given)
+        raise UsageError("that is enough")
+
+    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext(spark))
+    monkeypatch.setattr("straggler.jobs.api.judge_job", judge)
+    assert main(["check", "json:dumps", "--input", str(path), "--event-time", at]) == 2
+    assert asked["event_time"] == at
+    inputs = inputs_of(asked["schema"], at)
+    assert inputs[0].schema.names == [*columns]
+    (rows,), _ = recorded_rows(spark, inputs, asked["rows"])
+    frames = Frames(spark, inputs)
+    failing = Failing("ends exact", Stream((tuple(rows),)), tuple(rows))
+    plain = plain_rows(frames, failing)
+    assert plain is not None
+    assert read_rows(frames, json.loads(json.dumps(plain))) == failing
+
+
+def test_schemas_may_have_equals_signs() -> None:
+    several = "schemas are NAME=DDL"
+    assert by_name("--schema", ("`a=b` int, at timestamp",), several) == "`a=b` int, at timestamp"
+    assert by_name("--schema", ("one=`a=b` int",), several) == {"one": "`a=b` int"}

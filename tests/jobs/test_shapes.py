@@ -1,14 +1,16 @@
 """Facts that a plan tells about a job: what a later answer replaces, delays and lengths."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 
 from straggler.jobs.api import inputs_of
 from straggler.jobs.check import begin
 from straggler.jobs.running import Job
+from straggler.strategies.examples import collect
 from tests.jobs.variations import VARIATIONS
 
 SCHEMA = "device string, at timestamp, watts double"
@@ -125,3 +127,54 @@ def test_it_is_told_if_a_job_is_believed_what_identifies_a_row(
     assert {*check.job.inputs[0].identity} == {*(redelivered or columns or INPUT_COLUMNS)}
     told = ["unless redelivered= names" in each.sentence for each in check.remarks]
     assert told == ([True] if is_told else [])
+
+
+ORDERS = st.permutations(INPUT_COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("orders", "keys"),
+    collect(
+        st.tuples(st.lists(ORDERS, min_size=1, max_size=3), st.sets(st.integers(0, 2), min_size=1)),
+        6,
+        1,
+    ),
+)
+@pytest.mark.parametrize("function", ["dropDuplicates", "dropDuplicatesWithinWatermark"])
+def test_renamed_columns_identify_a_row_as_they_were_called_before(
+    spark: SparkSession, orders: list[Sequence[str]], keys: set[int], function: str
+) -> None:
+    def job(readings: DataFrame) -> DataFrame:
+        renamed = readings.withWatermark("at", "1 minute")
+        for order in orders:  # names change their places
+            renamed = renamed.toDF(*order)
+        dropped: DataFrame = getattr(renamed, function)([orders[-1][place] for place in keys])
+        return dropped
+
+    check = begin(spark, Job(job, inputs_of(SCHEMA, "at"), is_named=False))
+    assert {*check.job.inputs[0].identity} == {INPUT_COLUMNS[place] for place in keys}
+
+
+def test_columns_of_a_union_identify_the_rows_of_each_input(spark: SparkSession) -> None:
+    def job(orders: DataFrame, payments: DataFrame) -> DataFrame:
+        paid = payments.select(F.col("by").alias("id"), F.col("paid").alias("time"))
+        events = orders.select("id", F.col("at").alias("time")).union(paid)
+        return events.withWatermark("time", "1 minute").dropDuplicates()
+
+    schemas = {"orders": "id int, at timestamp", "payments": "by int, paid timestamp, sum int"}
+    inputs = inputs_of(schemas, {"orders": "at", "payments": "paid"})
+    found = begin(spark, Job(job, inputs, is_named=True)).job.inputs
+    assert [{*each.identity} for each in found] == [{"id", "at"}, {"by", "paid"}]
+
+
+def test_a_computed_key_asks_for_the_columns_that_identify_a_row(spark: SparkSession) -> None:
+    def job(readings: DataFrame) -> DataFrame:
+        return readings.withColumn("key", F.sha2("device", 256)).dropDuplicates(["key"])
+
+    check = begin(spark, Job(job, inputs_of(SCHEMA, "at"), is_named=False))
+    assert not check.job.inputs[0].identity
+    asked = [each.sentence for each in check.remarks if "redelivered=" in each.sentence]
+    assert asked == [
+        "the job drops duplicates by key, which no input has: "
+        "name the columns that identify a row with redelivered="
+    ]

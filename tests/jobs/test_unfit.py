@@ -55,6 +55,19 @@ def test_a_job_that_fails_on_every_row_is_told_one_of_them() -> None:
     assert problem == "it raised X, such as on at=2026-01-01 00:00:00.000002 device=a watts=1"
 
 
+def test_one_row_of_many_is_found_in_few_calls() -> None:
+    calls: list[int] = []
+
+    def failure(rows: Sequence[Row]) -> str:
+        calls.append(len(rows))
+        return "it raised X"
+
+    rows = [Row(0, BASE_US + n, (str(n), float(n))) for n in range(64)]
+    _, problem = find_unfit([INPUT], rows, failure)
+    assert "device=0" in problem
+    assert len(calls) < 32
+
+
 def test_a_job_that_fails_on_two_rows_together_is_told_both() -> None:
     _, problem = find_unfit([INPUT], ROWS, lambda rows: "it raised X" if len(rows) > 1 else "")
     assert problem.count("device=") == 2

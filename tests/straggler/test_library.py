@@ -12,6 +12,7 @@ import pytest
 
 import straggler
 from model.checking.claims import Outcome
+from model.vocabulary import GroupingConfig, SlackConfig
 from model.vocabulary.extras import EXTRAS, describe_missing
 from straggler import Trace, Workload, assert_keeps_promises
 from straggler.errors import UsageError
@@ -81,6 +82,16 @@ def test_a_system_is_judged_on_a_simulated_workload() -> None:
     assert (right.outcome, right.mismatches) == (Outcome.HOLDS, 0)
     silent = straggler.judge_workload(run.workload, lambda _: straggler.Trace("mine", ()))
     assert silent.outcome is Outcome.BROKEN
+
+
+def test_a_time_is_refused_as_it_was_given() -> None:
+    with pytest.raises(ValueError, match=r"^size is -5s; it must be a duration > 0$"):
+        straggler.simulate("slack", size="-5 seconds")
+    for wrong, said in (("-2 ms", "-2ms; it must be at least 0"), ("20 d", "20d; it must be at")):
+        with pytest.raises(ValueError, match=f"^latency is {said}"):
+            GroupingConfig.of(instances=2, latency=["1 ms", wrong])
+    with pytest.raises(ValueError, match=r"^size_us is -5; it must be an integer > 0$"):
+        SlackConfig.of(size_us=-5, slide="1 s")
 
 
 def right(workload: Workload) -> Trace:
