@@ -6,14 +6,18 @@ Rules of this file:
   together are one aggregation, and latest values are combined only where the workflow needs it.
 * It is a batch job over a complete table of tuples (``sensor``, ``ts``, ``value``), without
   lateness, state or placement. A streaming job takes more lines.
+* A program names its sensors in ``run`` alone, so that many queries can share the rest.
 * Lines that are blank or a comment do not count. A test runs the programs, and compares their
   results with those of the scripts.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from model.vocabulary.settings import Setting, read_settings
+
+RUN = "def run("
 
 
 class ByHand(NamedTuple):
@@ -22,6 +26,25 @@ class ByHand(NamedTuple):
     script: str
     program: str
     """Module with a function ``run``, from tuples to results by name."""
+
+    def renumber(self, number: int) -> "ByHand":
+        """Return the same workflow over sensors of its own, whose names end in ``_number``."""
+        script, program = self
+        for sensor in sorted(set(re.findall(r'"(.+?)"', script))):
+            own = f'"{sensor}_{number}"'
+            script = script.replace(f'"{sensor}"', own)
+            program = program.replace(f'"{sensor}"', own)
+        return ByHand(script, program)
+
+
+def program_of(queries: Sequence[ByHand]) -> str:
+    """Return one program for queries like one workflow: query ``n`` is a function ``run_n``.
+
+    Imports and other functions are written once.
+    """
+    parts = [each.program.partition(RUN) for each in queries]
+    runs = [f"def run_{number}({run}" for number, (_, _, run) in enumerate(parts)]
+    return parts[0][0] + "\n\n".join(runs)
 
 
 PRINTED = ByHand(
@@ -114,15 +137,15 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 
-def average(tuples: DataFrame, name: str, length: str, slide: str) -> DataFrame:
-    windows = tuples.where(F.col("sensor") == "A").groupBy(F.window("ts", length, slide))
+def average(tuples: DataFrame, sensor: str, name: str, length: str, slide: str) -> DataFrame:
+    windows = tuples.where(F.col("sensor") == sensor).groupBy(F.window("ts", length, slide))
     end = F.col("window.end") - F.expr("INTERVAL 1 MILLISECOND")
     return windows.agg(F.avg("value").alias(name)).select(end.alias("ts"), name)
 
 
 def run(tuples: DataFrame) -> dict[str, DataFrame]:
-    short = average(tuples, "short", "2 seconds", "1 second")
-    long = average(tuples, "long", "10 seconds", "5 seconds")
+    short = average(tuples, "A", "short", "2 seconds", "1 second")
+    long = average(tuples, "A", "long", "10 seconds", "5 seconds")
     so_far = Window.orderBy("ts").rowsBetween(Window.unboundedPreceding, 0)
     latest = short.join(long, "ts", "full").select(
         "ts",
@@ -197,10 +220,17 @@ WORKFLOWS: Mapping[str, ByHand] = {
     "peaks": PEAKS,
 }
 ALL = "all"
+ALONE, TOGETHER = "alone", "together"
 
 
-WORKFLOW = Setting("workflow", name="workflow", choices=(*WORKFLOWS, ALL), default=ALL)
-SETTINGS: Mapping[str, Setting] = {WORKFLOW.name: WORKFLOW}
+SETTINGS: Mapping[str, Setting] = {
+    each.name: each
+    for each in (
+        Setting("workflow", name="workflow", choices=(*WORKFLOWS, ALL), default=ALL),
+        Setting("queries like the workflow", name="queries", kind=int, above=0, default=1),
+        Setting("queries in a program", name="style", choices=(ALONE, TOGETHER), default=ALONE),
+    )
+}
 
 
 def line_count(text: str) -> int:
@@ -210,13 +240,21 @@ def line_count(text: str) -> int:
 
 
 def figures(texts: Mapping[str, str], _seed: int) -> dict[str, int]:
-    """Return the lines of scripts and programs; each program is a module of its own."""
-    asked = read_settings(texts, SETTINGS)[WORKFLOW.name]
-    chosen = list(WORKFLOWS.values()) if asked == ALL else [WORKFLOWS[asked]]
-    scripts = sum(line_count(each.script) for each in chosen)
-    programs = sum(line_count(each.program) for each in chosen)
+    """Return the lines of scripts and programs for many queries, generated from those by hand.
+
+    In the style ``alone`` a query is a program of its own; in the style ``together`` the queries
+    like one workflow are one program, as :func:`program_of` writes it.
+    """
+    asked = read_settings(texts, SETTINGS)
+    names = list(WORKFLOWS) if asked["workflow"] == ALL else [str(asked["workflow"])]
+    sets = [[WORKFLOWS[name].renumber(n) for n in range(asked["queries"])] for name in names]
+    scripts = sum(line_count(each.script) for queries in sets for each in queries)
+    if asked["style"] == ALONE:
+        programs = sum(line_count(each.program) for queries in sets for each in queries)
+    else:
+        programs = sum(line_count(program_of(queries)) for queries in sets)
     return {
-        "workflows": len(chosen),
+        "workflows": len(sets),
         "script_lines": scripts,
         "program_lines": programs,
         "lines_saved": programs - scripts,

@@ -174,6 +174,10 @@ def test_lines_are_counted() -> None:
     found = OF_SCRIPTS["lines"].measure({"workflow": "printed"}, 1)
     # Seven statements; two imports, a function of four lines and one of eight.
     assert (found["script_lines"], found["program_lines"]) == (7, 2 + 4 + 8)
+    for style, program_lines in (("alone", 10 * 14), ("together", 2 + 4 + 10 * 8)):
+        many = {"workflow": "printed", "queries": "10", "style": style}
+        found = OF_SCRIPTS["lines"].measure(many, 1)
+        assert (found["script_lines"], found["program_lines"]) == (10 * 7, program_lines)
     every = OF_SCRIPTS["lines"].measure({}, 1)
     assert every["workflows"] == 6
     with pytest.raises(ValueError, match="workflow is 'printd'"):
