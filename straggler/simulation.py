@@ -12,7 +12,7 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
     """Simulate one timed run of a room.
 
     Raise ``ValueError`` with one sentence for an unknown or impossible setting, and
-    :class:`straggler.errors.UsageError` for an unknown room or a run that would not end.
+    :class:`straggler.errors.UsageError` for an unknown room or a setting above its limit.
 
     Args:
         room: ``"slack"``, ``"join"``, ``"grouping"``, ``"watermark"`` or ``"script"``.

@@ -209,7 +209,7 @@ class Room:
     check: Check
     """Check the claims on a trace of a workload."""
     refuse: Callable[[Workload], None]
-    """Raise :class:`UsageError` for a stored workload that has no query or would not end."""
+    """Raise :class:`UsageError` for a stored workload without a query, or above a limit."""
     figures: Callable[[JudgedCase], Figures]
     """Return the figures of a case."""
     shown: tuple[Figure, ...]
@@ -222,8 +222,8 @@ class Room:
     simulate: Callable[[Mapping[str, str], int], TimedRun]
     """Simulate settings with a seed.
 
-    Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError` for a
-    run that would not end.
+    Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError` for
+    one above its limit.
     """
     timed: TimedRoom[Any, Any]
     """Simulation of plans and replays, and the plot of a run."""

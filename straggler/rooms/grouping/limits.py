@@ -1,4 +1,4 @@
-"""Limits of routers and of their timed runs: what would take all day or all memory is refused."""
+"""Limits of routers and of their timed runs: settings above them are refused."""
 
 from collections.abc import Iterable, Mapping
 from math import isfinite

@@ -1,4 +1,4 @@
-"""Limits of chains and of their timed runs: what would take all day or all memory is refused."""
+"""Limits of chains and of their timed runs: settings above them are refused."""
 
 from collections.abc import Mapping
 

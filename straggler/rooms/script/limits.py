@@ -1,4 +1,4 @@
-"""Limits of scripts and of their timed runs: what would take all day or all memory is refused."""
+"""Limits of scripts and of their timed runs: settings above them are refused."""
 
 from collections.abc import Mapping, Sequence
 
@@ -52,7 +52,7 @@ def refuse_impossible(config: ScriptConfig, arrivals: Sequence[Event], name: str
 
 
 def refuse_settings(settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run that would not end.
+    """Refuse settings of a timed run above their limits.
 
     Raise :class:`UsageError` with one sentence that names the offending value, and ``ValueError``
     for a value that is not allowed at all.

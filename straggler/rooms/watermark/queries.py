@@ -60,7 +60,7 @@ def queries(
 
 
 def refuse_workload(workload: Workload) -> None:
-    """Refuse a stored workload that would take too long, or that has no query."""
+    """Refuse a stored workload with settings above their limits, or without a query."""
     limits.refuse_workload(WatermarkConfig.from_json, workload)
     _refuse_cluster("k", workload.config.get("k", 0))
 

@@ -1,4 +1,4 @@
-"""Limits of queries over windows: anything that would take all day, or all memory, is refused."""
+"""Limits of queries over windows: settings above them are refused."""
 
 from collections.abc import Callable, Mapping
 
@@ -43,7 +43,7 @@ def refuse_workload(
 
 
 def refuse_settings(known: Mapping[str, Setting], settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run that would not end.
+    """Refuse settings of a timed run above their limits.
 
     ``known`` are all settings of the room. Raise :class:`UsageError` with one sentence that names
     the offending value, and ``ValueError`` for a value that is not allowed at all.
