@@ -34,8 +34,6 @@ _WORDS_US = {
 _KNOWN_US = {**UNITS_US, **_WORDS_US, **{f"{name}s": us for name, us in _WORDS_US.items()}}
 _PART = r"([+-]?\d+(?:\.\d+)?) *([a-z]+)"
 _DURATION = re.compile(rf"(?:interval +)?{_PART}(?: +{_PART})*")
-_OF_DELTA = ("days", "seconds", "microseconds")
-"""Attributes of a ``datetime.timedelta``; that module, which has a clock, is not used here."""
 
 
 def parse_duration_us(text: str) -> int:
@@ -75,7 +73,8 @@ def duration_us(name: str, value: Any) -> int:
         except ValueError as error:
             msg = f"{name}: {error}"
             raise ValueError(msg) from error
-    is_delta = all(hasattr(value, each) for each in _OF_DELTA)
+    # Relative dates have no number of seconds, and arrays of pandas no single one.
+    is_delta = hasattr(value, "total_seconds") and isinstance(value.days, int)
     if is_delta and not getattr(value, "nanoseconds", 0):  # of pandas
         duration_us: int = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
         if abs(duration_us) <= LONGEST_US:
@@ -128,7 +127,7 @@ def in_durations(sentence: str, given: Mapping[str, str]) -> str:
     if name not in given:
         return sentence
     rest = re.sub(
-        r"(^is |must be at most )(-?\d+)(?![.,\d])",
+        r"(^is |at most )(-?\d+)(?![.,\w])",
         lambda found: found[1] + write_duration(int(found[2])),
         rest,
     )

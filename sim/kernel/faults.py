@@ -92,6 +92,8 @@ class Duplicate(NamedTuple):
 
 Fault: TypeAlias = Pause | Slow | Fail | Congest | Lose | Replay | Duplicate
 Schedule: TypeAlias = tuple[Fault, ...]
+Lasting: TypeAlias = Pause | Slow | Fail | Congest
+"""Faults with a beginning and an end."""
 
 KINDS: Mapping[str, type[Fault]] = {each._field_defaults["kind"]: each for each in get_args(Fault)}
 

@@ -69,7 +69,8 @@ class Grouping:
         policy: rule of the router, such as ``"tag"``, ``"key"`` or ``"pkg"`` (docs/grouping.md).
         times_us: microseconds that each instance takes for a tuple; None: all take equally long.
         transfer_us: microseconds that a tuple takes on the line to each instance, for a stream that
-            measures times: none of them is shorter. None: service alone is measured.
+            measures times: none of these is shorter, but times that ``work`` returns stand as they
+            are. None: service alone is measured.
         **settings: other settings of room ``grouping`` (docs/settings.md), such as ``theta=0.01``.
 
     Examples:
@@ -91,7 +92,8 @@ class Grouping:
         plain = GroupingConfig(instances, policy, **settings)
         times = () if times_us is None else ((0, times_of(plain, times_us)),)
         self.config = replace(plain, times_us=times)
-        self._transfer_us = () if transfer_us is None else times_of(plain, transfer_us)
+        transfer = None if transfer_us is None else times_of(plain, transfer_us, "transfer_us")
+        self._transfer_us = transfer or ()
 
     def assign(self, rows: DataFrame, key: str) -> DataFrame:
         """Return bounded rows with a column ``instance``.
@@ -304,14 +306,16 @@ class Spreader:
         return [files[sender] for sender in senders]
 
 
-def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
+def times_of(
+    config: GroupingConfig, given: Sequence[int], name: str = "the times"
+) -> tuple[int, ...]:
     """Return the times as integers. Raise :class:`InputProblem` unless every instance has one."""
     try:
         times = tuple(map(index, given))
     except TypeError:
         times = ()
     if len(times) != config.instances or min(times) < 1:
-        msg = f"the times {given!r} are not {config.instances} whole microseconds, each at least 1"
+        msg = f"{name} {given!r} are not {config.instances} whole microseconds, each at least 1"
         raise InputProblem(msg)
     return times
 

@@ -36,7 +36,7 @@ from spark_impl.join.matching import (
 from spark_impl.join.rendezvous import Place, meet_neighbours
 from spark_impl.join.side import Matcher
 from spark_impl.join.store import KINDS, MATCHES, REJECTED, STATE, STEPS, ChainStore, name_of
-from spark_impl.join.transport import Links, NeighbourLost
+from spark_impl.join.transport import Links, NeighbourClosed
 from spark_impl.join.worker import Worker
 from spark_impl.runtime.histories import RowFile
 from spark_impl.runtime.storage import InputProblem, Location
@@ -51,7 +51,7 @@ COLUMNS = {
 }
 """Columns of both inputs and their types."""
 _CAUSE_FIRST_S = 1.0
-"""A worker that lost its neighbour fails this much later, so that the cause is reported first."""
+"""A worker whose neighbour has gone fails this much later, so that the cause is reported first."""
 
 
 class Options(NamedTuple):
@@ -205,7 +205,7 @@ def _find_pairs(
 
         try:
             return matches, drive(worker, arrivals, links, write, plan.options.comparison_us)
-        except NeighbourLost:
+        except NeighbourClosed:
             links.close()  # so that all workers learn of it now, not one a second
             time.sleep(_CAUSE_FIRST_S)
             raise

@@ -59,6 +59,10 @@ class NeighbourLost(RuntimeError):  # noqa: N818 (not a bug: the stage is run ag
     """A neighbour died or fell silent; the message names it."""
 
 
+class NeighbourClosed(NeighbourLost):
+    """A neighbour closed the connection, most likely because it failed: that is the cause."""
+
+
 def listen(host: str) -> socket.socket:
     """Return a socket that listens on one address of this machine, on any free port."""
     return socket.create_server((host, 0), backlog=_WAITING_MAX)
@@ -318,4 +322,4 @@ class Links:
     def _lost(self, peer: _Peer, error: OSError | None) -> NoReturn:
         reason = error or "it was closed at the other end"
         msg = f"{peer.name} is lost, says worker {self.number}: {reason}"
-        raise NeighbourLost(msg) from error
+        raise NeighbourClosed(msg) from error

@@ -165,7 +165,7 @@ def asked_inputs(
         raise UsageError("--schema is missing; it lists the columns of the input")
     schema = by_name("--schema", args.schema, "schemas are NAME=DDL") if args.schema else ""
     files = asked_files(args, schema)
-    if not schema and "" not in files:
+    if not schema and files and "" not in files:
         schema = dict.fromkeys(files, "")
     if isinstance(schema, str) and len(args.event_time) == 1:
         (event_time,) = args.event_time  # a name may have an equals sign
@@ -190,6 +190,8 @@ def asked_files(args: Arguments, schema: str | dict[str, str]) -> dict[str, str]
     if isinstance(schema, str) and len(args.input) == 1:
         return {"": args.input[0]}
     found = by_name("--input", args.input, "files are NAME=FILE")
+    if isinstance(found, str) and isinstance(schema, dict) and len(schema) == 1:
+        return dict.fromkeys(schema, found)
     if isinstance(found, str):
         raise UsageError(f"--input {found!r} has no name; several files are NAME=FILE")
     if isinstance(schema, str) and schema:

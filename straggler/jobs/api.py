@@ -231,6 +231,9 @@ def _judge(
         problem = str(error)
     if problem and _is_stopped(runner.spark):
         problem = STOPPED
+    elif problem and check.failed:  # while the failing stream was made smaller
+        check.doubts.append(problem)
+        problem = ""
     if problem:
         verdicts = [Verdict(EXACT, Outcome.UNDETERMINED, problem)]
     else:

@@ -111,6 +111,7 @@ class Check:
         if again.outcome is not Outcome.BROKEN:
             self.doubts.append("the job answers the same stream differently from run to run")
             return
+        self.failed, self.claim = again, EXACT  # what is known if the job hangs in what follows
 
         def first_failing(chosen: Sequence[Stream]) -> int | None:
             for number, each in enumerate(self.judge_all(chosen)):

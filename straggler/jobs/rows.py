@@ -223,7 +223,8 @@ def recorded_rows(
         rows = given[of.name] if isinstance(given, dict) else given
         try:
             if hasattr(rows, "iloc"):  # Spark takes the columns of pandas by their places
-                rows = rows[of.schema.names]
+                own = {str(name).lower(): name for name in rows.columns}
+                rows = rows[[own.get(name.lower(), name) for name in of.schema.names]]
             frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows, of.schema)
             at = quoted(of.event_time)
             timed = frame.select(*map(quoted, of.schema.names)).where(frame[at].isNotNull())
