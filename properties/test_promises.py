@@ -207,6 +207,7 @@ def test_first_answers_contain_the_requested_share(
             truth = truth_of(seen.run.workload)
             evidence = claims.Evidence(truth, observe_trace(truth, seen.trace))
             assert_claims_hold(seen, *COVERED.judge(evidence).verdicts)
+            assert_promise_kept(seen, list_wrong_answers)
             reached.add({**count_cases(seen), PARTIAL: count_partial(seen.trace)})
         workload = long.run.workload.to_json()
         answers = first_answers(workload, plain_steps(long.trace))
