@@ -92,8 +92,8 @@ class Grouping:
         plain = GroupingConfig(instances, policy, **settings)
         times = () if times_us is None else ((0, times_of(plain, times_us)),)
         self.config = replace(plain, times_us=times)
-        transfer = None if transfer_us is None else times_of(plain, transfer_us, "transfer_us")
-        self._transfer_us = transfer or ()
+        least = () if transfer_us is None else times_of(plain, transfer_us, "transfer_us")
+        self._transfer_us = least
 
     def assign(self, rows: DataFrame, key: str) -> DataFrame:
         """Return bounded rows with a column ``instance``.

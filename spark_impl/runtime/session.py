@@ -43,8 +43,8 @@ VERBOSE = "STRAGGLER_VERBOSE"
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Java compiles once and quickly: rows are processed in Python, so better code does not pay off
-within a minute of tests or of a small query. Alone this would shrink the code cache to a fifth,
-which the queries of all rooms fill within minutes."""
+within a minute of tests or of a small query. The first option alone would shrink the code cache to
+a fifth, which the queries of all rooms fill within minutes."""
 _COLLECTOR = "-XX:+UseSerialGC"
 """The collector that starts quickest and needs least processor time for a small heap."""
 CLASS_ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
@@ -218,7 +218,7 @@ def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, st
         "spark.executor.extraJavaOptions": java,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.interruptOnCancel": "false",  # or killed tasks spin as Python ends
+        "spark.sql.execution.interruptOnCancel": "false",  # interrupted tasks wait in a busy loop
         "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
     }
     if master.startswith("local"):

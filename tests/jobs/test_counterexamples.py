@@ -86,8 +86,9 @@ def test_recorded_rows_of_pandas_are_read_by_the_names_of_their_columns(
     inputs = inputs_of("at timestamp, a int, b int", "at")
     at = pd.to_datetime(["2026-01-01"], utc=True)
     frame = pd.DataFrame({"b": [2], "more": ["x"], "a": [1], "at": at})
-    ((row,),), _ = recorded_rows(spark, inputs, frame)
-    assert row.values == (1, 2)
+    for own in (frame, frame.rename(columns=str.upper)):
+        ((row,),), _ = recorded_rows(spark, inputs, own)
+        assert row.values == (1, 2)
     with pytest.raises(UsageError, match=r"do not fit the schema.*not in index"):
         recorded_rows(spark, inputs, frame[["b", "at"]])
 

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql import types as sql
 
-from straggler.cli.check import by_name, file_schema
+from straggler.cli.check import asked_files, by_name, file_schema
 from straggler.cli.main import main
 from straggler.errors import UsageError
 from straggler.jobs.api import inputs_of
@@ -25,6 +25,7 @@ from straggler.jobs.counterexamples import Failing, plain_rows, read_rows
 from straggler.jobs.rows import Frames, recorded_rows
 from straggler.jobs.schemas import flat_schema, spark_schema
 from straggler.jobs.streams import Stream
+from straggler.options import Arguments
 from straggler.strategies.examples import collect
 
 PLAIN = (
@@ -140,6 +141,16 @@ def test_columns_of_a_file_may_have_any_name(
     plain = plain_rows(frames, failing)
     assert plain is not None
     assert read_rows(frames, json.loads(json.dumps(plain))) == failing
+
+
+def test_one_file_without_a_name_is_that_of_the_only_input() -> None:
+    asked = Arguments(input=("rows.parquet",))
+    assert asked_files(asked, "id int") == {"": "rows.parquet"}
+    assert asked_files(asked, {"r": "id int"}) == {"r": "rows.parquet"}
+    with pytest.raises(
+        UsageError, match=r"'rows.parquet' has no name; several files are NAME=FILE"
+    ):
+        asked_files(asked, {"r": "id int", "s": "id int"})
 
 
 def test_schemas_may_have_equals_signs() -> None:

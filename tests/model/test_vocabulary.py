@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,9 @@ def test_times_are_given_with_a_unit_or_as_a_timedelta() -> None:
     chain = JoinConfig.of(window="1 hour", lateness="1 hour", queries=(("q", Equi("key")),))
     assert (chain.window_us, chain.lateness_us) == (HOUR_US, HOUR_US)
     assert GroupingConfig.of(instances=2, latency=["1 ms", timedelta()]).latency_us == (1000, 0)
+    for no_duration in (pd.DateOffset(hours=6), pd.to_timedelta(["6h"]), 5):
+        with pytest.raises(ValueError, match="must be a text such as '6 hours', or a timedelta"):
+            SlackConfig.of(size=no_duration, slide="1h")
 
 
 def test_a_sensor_is_asked_for_if_an_output_depends_on_it() -> None:

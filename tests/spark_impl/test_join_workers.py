@@ -11,7 +11,7 @@ import pytest
 from spark_impl.join import messages, rendezvous, stage
 from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
 from spark_impl.join.stage import check_slots
-from spark_impl.join.transport import Door, Links, NeighbourLost, listen
+from spark_impl.join.transport import Door, Links, NeighbourClosed, NeighbourLost, listen
 from spark_impl.runtime.session import EnvironmentProblem
 
 # ------------------------------------------------------------------------------------ connections
@@ -71,14 +71,16 @@ def test_a_neighbour_that_never_calls_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_a_neighbour_that_dies_is_named() -> None:
     left, right = pair_of_links()
     right.close()
-    with closing(left), pytest.raises(NeighbourLost, match="worker 1 is lost, says worker 0"):
+    with closing(left), pytest.raises(NeighbourClosed, match="worker 1 is lost, says worker 0"):
         idle(left)
 
 
 def test_a_neighbour_that_is_silent_is_named() -> None:
     left, right = pair_of_links(patience_s=0.2)
-    with closing(left), closing(right), pytest.raises(NeighbourLost, match="worker 1 was silent"):
+    told = pytest.raises(NeighbourLost, match="worker 1 was silent")
+    with closing(left), closing(right), told as raised:
         idle(left)
+    assert raised.type is NeighbourLost  # a cause, which is told at once
 
 
 def test_an_oversized_frame_of_a_neighbour_is_refused() -> None:
