@@ -49,13 +49,14 @@ class Reached:
 def promised(*needed: str, examples: int = 1) -> Callable[[Callable[..., None]], Any]:
     """Decorate a property, which gets a counter ``reached``: the needed cases have to occur.
 
-    Hypothesis draws ``examples`` examples in profile ``dev``, and more in the others. It does not
-    shrink, because what fails on Spark is shrunk as a cluster (``straggler/judging/trial``).
+    Hypothesis draws ``examples`` examples in profile ``ci``, fewer in ``dev`` and more in
+    ``nightly``. It does not shrink, because what fails on Spark is shrunk as a cluster
+    (``straggler/judging/trial``).
     """
 
     def decorate(test: Callable[..., None]) -> Any:
         effort = settings(
-            max_examples=examples * profiles.times(),
+            max_examples=profiles.drawn(examples),
             phases=[Phase.explicit, Phase.reuse, Phase.generate],
             report_multiple_bugs=False,
         )

@@ -142,7 +142,7 @@ def test_a_recording_finds_every_pair_once_whatever_the_timing(
     runs_are_right(chains, turn, reached)
 
 
-@promised("shed", "shed_at_log", "failures", "duplicate", examples=3)
+@promised("shed", "shed_at_log", "failures", "duplicate", examples=5)
 @given(chains=chains_everywhere(), turn=TURNS)
 def test_a_cluster_finds_every_pair_once_whatever_the_timing(
     reached: Reached, chains: Sequence[TimedCase[JoinConfig]], turn: int
@@ -179,7 +179,7 @@ def log_of(decide: Decide, course: Course) -> Log:
     return steps
 
 
-@promised(*CASES, "no", "linear", "quadratic", examples=70)
+@promised(*CASES, "no", "linear", "quadratic", examples=120)
 @given(course=courses())
 def test_both_controllers_decide_the_same_to_the_last_bit(reached: Reached, course: Course) -> None:
     first = controls.start(course.rules, course.workers)

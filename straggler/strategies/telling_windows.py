@@ -26,7 +26,9 @@ PARTLY = [
 ]
 """Windows that need four of seven and five of eight tuples, or more if a moment is off by one, and
 all eight if one is below 0."""
-OF_SLACK = [ENOUGH, *PARTLY]
+OPEN = ENOUGH.with_(flush=False)
+"""The same stream, which goes on: a row waits for its answer."""
+OF_SLACK = [ENOUGH, OPEN, *PARTLY]
 PLAIN = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3}
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 SECOND_US = 1_000_000
