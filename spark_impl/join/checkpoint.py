@@ -172,8 +172,6 @@ def _split(state: WorkerState, is_leftmost: bool, is_rightmost: bool) -> WorkerS
 def _with_columns(state: WorkerState, matcher: Matcher) -> WorkerState:
     """Return a state whose tuples have the columns that they have now."""
     r, s = state
-    if not matcher.columns[R] and not matcher.columns[S]:
-        return state
     return WorkerState(
         r._replace(tuples=with_columns(r.tuples, matcher.columns[R])),
         s._replace(tuples=with_columns(s.tuples, matcher.columns[S])),
