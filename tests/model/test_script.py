@@ -9,7 +9,6 @@ from model.script import run
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import (
     REASON_LATE,
-    REASON_NOT_FINITE,
     Rejected,
     Result,
     Undefined,
@@ -75,13 +74,6 @@ def test_windows(op: str, expected: list[tuple[float, float]]) -> None:
     assert [at for at, _ in found] == [at for at, _ in expected]
     values = [value for _, value in expected]
     assert [value for _, value in found] == pytest.approx(values, rel=1e-15)
-
-
-def test_a_window_over_results_has_those_that_are_complete_with_it() -> None:
-    said: Said = {"x": Window("sum", A, 2, 2), "y": Window("sum", Name("x"), 4, 4)}
-    found = run(case(said, ("a", 0, 1.0), ("a", 3, 10.0), ("a", 4, 100.0)))
-    assert points(found.of(Result)) == [(1, 1), (3, 10), (5, 100)]
-    assert points(found.of(Result), "y") == [(3, 11), (7, 100)]
 
 
 def test_a_union_is_a_bag() -> None:
@@ -160,33 +152,11 @@ def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
     assert points(found.of(Result)) == [(99, len(tuples) - len(late))]
 
 
-def test_missing_values_and_redeliveries_count_for_nothing() -> None:
-    workload = case(Window("count", A, 10, 10), ("a", 1, float("nan")), ("a", 2, 1.0))
-    again = workload.arrivals[1]._replace(seq=2)
-    found = run(workload.with_(arrivals=(*workload.arrivals, again)))
-    assert found.of(Rejected) == (Rejected(0, REASON_NOT_FINITE),)
-    assert points(found.of(Result)) == [(9, 1)]
-
-
 def test_sensors_that_nobody_asks_for_are_dropped() -> None:
     said: Said = {"x": Window("max", A, 1, 1), "unused": Union((B, A))}
     found = run(case(said, ("b", 0, float("nan")), ("c", 0, 1.0), ("a", 0, 1.0)))
     assert len(found.of(Rejected)) == 0
     assert points(found.of(Result)) == [(0, 1)]
-
-
-def test_known_results_are_recorded_before_the_end() -> None:
-    said: Said = {
-        "x": Window("sum", A, 2, 2),
-        "y": Window("sum", Union((A, B)), 2, 2),
-        "z": Arithmetic("+", Name("x"), Name("x")),
-    }
-    tuples = [("a", 0, 1.0), ("a", 2, 2.0), ("a", 5, 4.0), ("b", 3, 1.0)]
-    found = run(case(said, *tuples, lateness_us=MS, flush=False)).of(Result)
-    # a is known until 4, b until 2.
-    assert points(found, "x") == [(1, 1), (3, 2)]
-    assert points(found, "z") == [(1, 2), (3, 4)]
-    assert points(found, "y") == [(1, 1)]
 
 
 @pytest.mark.parametrize("at_us", [-1, 1 << 61])
