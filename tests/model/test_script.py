@@ -25,7 +25,6 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
-from model.vocabulary.settings import PlainData
 
 A, B = Sensor("a"), Sensor("b")
 MS = 1_000
@@ -118,38 +117,6 @@ def test_late_is_what_lies_below_the_watermark_of_its_sensor() -> None:
     found = run(case(said, *tuples, lateness_us=2 * MS))
     assert found.of(Rejected) == (Rejected(3, REASON_LATE),)
     assert points(found.of(Result)) == [(99, 4)]
-
-
-# After 4 the wait is 3 ms, because a single tuple says nothing; after 4 and 0, too: they are
-# reversed. One pair of three is out of order among 4, 0 and 4, and then among 0, 4 and 3.
-FOLLOWING = (4, 0, 4, 3, 2.999, 1.999)
-
-
-@pytest.mark.parametrize(
-    ("watermark", "cluster", "times_ms", "late"),
-    [
-        ("disorder", 3, FOLLOWING, [1, 4, 5]),
-        ("scaled", 3, FOLLOWING, [1, 5]),
-        ("fixed", 3, FOLLOWING, [1]),
-        # A cluster of one has no pairs.
-        ("disorder", 1, FOLLOWING, [1]),
-        # There is no wait for tuples in order; 5 waits for 1 ms, or half of it, after the late 3.
-        ("disorder", 3, (3, 4, 3, 5, 4, 3.999), [2, 5]),
-        ("disorder", 50, (3, 4, 3, 5, 4.5, 4.499), [2, 5]),
-    ],
-)
-def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
-    watermark: str, cluster: int, times_ms: tuple[float, ...], late: list[int]
-) -> None:
-    tuples = [("a", at_ms, 1.0) for at_ms in times_ms]
-    settings: dict[str, PlainData] = {
-        "lateness_us": 3 * MS,
-        "watermark": watermark,
-        "cluster": cluster,
-    }
-    found = run(case(Window("count", A, 100, 100), *tuples, **settings))
-    assert found.of(Rejected) == tuple(Rejected(seq, REASON_LATE) for seq in late)
-    assert points(found.of(Result)) == [(99, len(tuples) - len(late))]
 
 
 def test_sensors_that_nobody_asks_for_are_dropped() -> None:

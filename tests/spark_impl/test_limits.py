@@ -3,51 +3,41 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from model.vocabulary import JoinConfig
-from model.vocabulary.join import Equi
-from spark_impl.join.store import KINDS, REJECTED, open_store
+from model.vocabulary import GroupingConfig
+from spark_impl.grouping.store import open_store
 from spark_impl.runtime.accounts import Reading
 from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limits
+from spark_impl.runtime.storage import locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 from tests.spark_impl.test_landing import landing_of
 
 
-class Store:
-    """The store of a chain, to which micro-batches are committed."""
-
-    def __init__(self, folder: Path) -> None:
-        config = JoinConfig(window_us=10, queries=(("join", Equi("key")),), workers=1)
-        self._store = open_store(folder, config)
-        self._writer = TableWriter(self._store.root)
-
-    def commit(self, read: int, places: Mapping[str, int], limits: Limits) -> None:
-        """Commit a micro-batch with its list of rows, unless a limit says no."""
-        draft = Draft(self._store, self._writer, self._writer.view.last + 1)
-        reason = "value is not a finite number"
-        rows = [{"seq": seq, "reason": reason} for seq in range(places["refused"])]
-        draft.write(REJECTED, pa.Table.from_pylist(rows, KINDS[REJECTED]))
-        limits.write_account(draft, Reading(read, None), places)
+def commit(root: Path, limits: Limits, *batches: Mapping[str, int]) -> None:
+    """Commit micro-batches of a hundred rows to a new store, unless a limit says no."""
+    store = open_store(locate(root), GroupingConfig(instances=2))
+    writer = TableWriter(store.root)
+    for batch, places in enumerate(batches):
+        draft = Draft(store, writer, batch)
+        limits.write_account(draft, Reading(100, None), places)
         draft.commit()
 
 
 def test_a_number_is_asked_of_the_store_that_a_run_finds(tmp_path: Path) -> None:
     """The store that the last run of a query wrote may have been replaced."""
     limits = Limits(refused=10)
-    for store in (Store(tmp_path / "store"), Store(tmp_path / "another")):
-        for _ in range(2):
-            store.commit(100, {"refused": 5}, limits)
+    for name in ("store", "another"):
+        commit(tmp_path / name, limits, {"refused": 5}, {"refused": 5})
 
 
 def test_rows_that_two_streams_share_are_rows_of_each(tmp_path: Path) -> None:
-    Store(tmp_path).commit(100, {"unasked": -100, "refused": 110}, Limits(refused=0.55))
+    commit(tmp_path / "store", Limits(refused=0.55), {"unasked": -100, "refused": 110})
 
 
 def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
