@@ -51,21 +51,6 @@ def judged(steps: Iterable[Step]) -> list[tuple[int, int, int, int, bool]]:
     ]
 
 
-def test_a_window_closes_when_the_watermark_reaches_its_end_and_not_a_tick_before() -> None:
-    machine = task()
-    assert results(feed(machine, stream_of((12, 1.0), (14, 2.0)))) == []
-    assert results(feed(machine, stream_of((15, 4.0), first=2))) == [(5, 3.0, 2, 0, 15)]
-
-
-def test_slack_is_the_largest_delay_and_the_watermark_never_falls() -> None:
-    machine = task(control="max")
-    feed(machine, stream_of((25, 1.0), (12, 2.0)))
-    state = machine.state()
-    assert (state.max_delay_us, state.slack_us, state.stream.wm_us) == (13, 13, 25)
-    feed(machine, stream_of((30, 1.0), (40, 1.0), first=2))
-    assert machine.state().stream.wm_us == 27
-
-
 def test_a_window_is_judged_once_l_after_its_end_with_the_late_pairs_until_then() -> None:
     machine = task(aggregate="count", eps=0.25)
     # Window [5, 15): one tuple in time; two are late, the second one moves no watermark past 25.
