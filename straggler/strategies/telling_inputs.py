@@ -77,7 +77,7 @@ def _route(own: Mapping[str, object]) -> None:
 
 
 def _aggregate(aggregations: Sequence[Aggregation]) -> None:
-    stream: Stream = over(None, event_time="at", key="device")  # type: ignore[arg-type]  # no row is read
+    stream: Stream = over(None, event_time="at", group_columns=["site"])  # type: ignore[arg-type]  # no row is read
     stream.window("1 hour").agg(*aggregations)
 
 
@@ -308,12 +308,16 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
         for good, bad in (("s3", "gs"), ("s3a", "http"), ("s3", "dbfs"), ("s3", "hdfs"))
     ),
     ("aggregated", [quantile("w", q=0.5)], [quantile("w", q=2).alias("low")], "'low': q is 2"),
-    ("aggregated", [count(), avg("w")], [avg("w"), avg("w")], "differ from those of the other"),
+    ("aggregated", [count(), avg("w")], [avg("w"), avg("W")], "differ from those of the other"),
     ("aggregated", [avg("w").alias("é1")], [avg("w").alias("a b")], "consist of letters"),
     ("aggregated", [avg("w").alias("at")], [avg("w").alias("KEY")], "differ from the other col"),
+    ("aggregated", [avg("w").alias("at")], [avg("w").alias("Site")], "differ from the other col"),
+    ("aggregated", [avg("w").alias("at")], [avg("w").alias("window")], "differ from the other "),
     ("aggregated", [count(gamma_us=0)], [count(tasks=1)], "'count' sets tasks; windows, tasks"),
+    ("aggregated", [count(gamma_us=0)], [count(size="5 s")], "'count' sets size; windows, tasks"),
     ("aggregated", [count()], [count(aggregate="sum")], "sets aggregate; it is count"),
     ("aggregated", [count()], [], "agg() has no aggregate"),
+    ("aggregated", [count(gamma_us=0)], [count(k=5)], "aggregate 'count': unknown setting 'k'"),
     ("followed", _remove(FIRST), _remove(LAST - 1), "00000006.parquet is to be read next and is"),
     ("followed", _remove(FIRST), _remove(LAST), "00000007.parquet is to be read next and is miss"),
     ("followed", _write(FIRST), _write(FIRST, row=1), "00000005.parquet is not the file that was"),

@@ -18,6 +18,7 @@ from spark_impl.join.in_process import arrivals_of
 from spark_impl.join.inputs import read_file, require_accepted
 from spark_impl.join.messages import (
     ACK,
+    BLOCKS,
     JSON,
     PING,
     Frames,
@@ -272,6 +273,7 @@ OF_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ),
     ("messages", (ACK, b"R" + bytes(24)), (ACK, b"R" + bytes(23)), "kind 2 with 24 bytes cannot"),
     ("messages", (ACK, b"S" + bytes(24)), (ACK, b"T" + bytes(24)), "kind 2 with 25 bytes cannot"),
+    ("messages", (ACK, b"S" + bytes(24)), (BLOCKS, b"R" + b"\x01" * 40), "kind 1 with 41 bytes"),
     ("messages", (ACK, b"S" + bytes(24)), (PING, b""), "there is no kind 6 of frame"),
     ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(8)), "another chain: its window_us is 9, not 8"),
     ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(9, 0)), "its lateness_us is None, not 0"),

@@ -116,35 +116,6 @@ def test_a_command_reads_what_was_written(
     assert call([name, *trusts, *others]) == stored["code"] != 2
 
 
-VERSIONED = {
-    "judge-slack": ("w.jsonl", '"version": 1', "workload version 99 is not 1"),
-    "judge-join": ("t.jsonl", '{"trace": 1', "trace is 99; it must be 1"),
-    "replay-script": ("c.json", '"counterexample": 1', "c.json is not a counterexample of version"),
-}
-"""File, its version, and the refusal of another one, by command."""
-
-
-@pytest.mark.parametrize("command", VERSIONED)
-def test_a_file_of_an_unknown_version_is_refused(
-    command: str,
-    commands: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    shutil.copytree(commands / PRESENT / command, tmp_path / "command")
-    monkeypatch.chdir(tmp_path / "command" / "files")
-    name, right, sentence = VERSIONED[command]
-    text = Path(name).read_text(encoding="utf-8")
-    assert right in text, text[:200]
-    Path(name).write_text(text.replace(right, right[:-1] + "99", 1), encoding="utf-8")
-    stored = json.loads((tmp_path / "command" / "command.json").read_text(encoding="utf-8"))
-    assert call(stored["words"]) == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.count("\n") == 1
-
-
 def test_every_form_that_reads_stored_files_is_there(commands: Path) -> None:
     wanted = {name.replace(" ", "-") for name in make_forms() if name.startswith(FORMS)}
     assert wanted == {path.name for path in (commands / PRESENT).iterdir()}

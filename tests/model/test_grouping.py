@@ -1,4 +1,4 @@
-"""Room ``grouping`` by hand: hashes, candidates, routes, summaries, answers, and balance."""
+"""Routes of room ``grouping`` by hand, and bounds of merged summaries."""
 
 from collections import Counter
 from itertools import chain
@@ -8,28 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.grouping import rules, run
-from model.grouping.candidates import numbered_hash
+from model.grouping import rules
 from model.grouping.rules import RULES, Learnt, first_table, rebalance
 from model.grouping.state import (
     Count,
     Summary,
     Table,
-    count_keys,
     counters,
-    merge_summaries,
 )
-from model.vocabulary import Event, GroupingConfig, Workload
-from model.vocabulary.grouping import Answer, Partial, Rejected
-
-# ------------------------------------------------------------------------------------------- hashes
-
-
-def test_splitmix64_gives_its_published_numbers() -> None:
-    # The first outputs of SplitMix64 with seed 0 are its finalizer at multiples of the increment.
-    expected = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
-    assert [numbered_hash(0, j) for j in (1, 2, 3)] == expected
-
+from model.vocabulary import GroupingConfig
 
 # ------------------------------------------------------------------------------------------- routes
 
@@ -86,10 +73,6 @@ def test_dag_moves_a_key_on_while_other_instances_are_idle() -> None:
 # ---------------------------------------------------------------------------------------- summaries
 
 
-def test_of_equal_counts_the_smaller_code_point_stays() -> None:
-    assert list(merge_summaries({}, 0, count_keys("zéab"), 0, 3)) == ["a", "b", "z"]
-
-
 @given(
     senders=st.lists(st.lists(st.text("abcdefg", max_size=6), max_size=4), min_size=1, max_size=3)
 )
@@ -108,29 +91,3 @@ def test_merged_summaries_bound_the_true_frequencies(senders: list[list[str]]) -
     assert all(each.error * k <= n for each in merged.values())
     assert {key for key, f in counted.items() if f * k > n} <= set(merged)
     assert sum(each.counted for each in merged.values()) <= n
-
-
-# ------------------------------------------------------------------------------ windows and answers
-
-
-def case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
-    """Return one tuple a letter, with the values 0, 1, 2, ..."""
-    arrivals = tuple(Event(seq, 0, key, 100, float(seq), 100) for seq, key in enumerate(keys))
-    return Workload("grouping", arrivals, {"instances": 2, **config}, cuts)
-
-
-def test_answers_merge_what_instances_have() -> None:
-    arrivals = case("aaaa").arrivals
-    odd = (*arrivals, Event(4, 0, "a", 100, float("inf"), 100), Event(5, 0, "b", 1, -0.0, 1))
-    odd = (*odd, Event(6, 0, "a", 1, 3.0, 1))
-    trace = run(case("").with_(arrivals=odd, config={"instances": 2, "policy": "shuffle"}))
-    assert trace.of(Partial) == (
-        Partial(0, 0, "a", 3, 5.0, 0.0, 3.0),
-        Partial(0, 1, "a", 2, 4.0, 1.0, 3.0),
-        Partial(0, 1, "b", 1, 0.0, 0.0, 0.0),
-    )
-    assert trace.of(Answer) == (
-        Answer(0, "a", 5, 9.0, 0.0, 3.0, 4, (3.0, 3.0, 2.0)),
-        Answer(0, "b", 1, 0.0, 0.0, 0.0, 1, (0.0,)),
-    )
-    assert trace.of(Rejected) == (Rejected(4, "value is not a finite number"),)

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from model.checking.claims import Outcome
 from model.join.claims import judge
@@ -13,24 +14,17 @@ from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.iso_times import parse_time_us, write_time
 from model.vocabulary.join import And, Apart, Band, Between, Equi, Ineq, Predicate, R, S, Where
 from model.vocabulary.join_conditions import parse_condition, write_condition
+from model.vocabulary.join_predicates import (
+    check_predicate,
+    parts_of,
+    predicate_from_json,
+    predicate_to_json,
+)
+from straggler.strategies.columns import R_COLUMNS, S_COLUMNS, predicates
 
 HOUR_US = 3_600_000_000
 MARCH_US = 1_393_632_000_000_000
 """1 March 2014, midnight."""
-R_COLUMNS = (
-    ("pm25", "number"),
-    ("ad", "integer"),
-    ("at", "time"),
-    ("ok", "boolean"),
-    ("site", "text"),
-)
-S_COLUMNS = (
-    ("pm10", "number"),
-    ("clicked", "integer"),
-    ("at", "time"),
-    ("ok", "boolean"),
-    ("site", "text"),
-)
 CONFIG = JoinConfig(9, (("all", And()),), r_columns=R_COLUMNS, s_columns=S_COLUMNS)
 KINDS = CONFIG.kinds()
 BIG = (1 << 53) + 1
@@ -75,27 +69,25 @@ def test_a_condition_is_written_in_one_way(text: str, usual: str) -> None:
     assert write_condition(predicate, KINDS[R], KINDS[S]) == usual
 
 
+@given(predicate=predicates(R_COLUMNS, S_COLUMNS))
+def test_a_condition_is_read_as_it_was_written(predicate: Predicate) -> None:
+    check_predicate("q", predicate, KINDS[R], KINDS[S])
+    parts = tuple(parts_of(predicate))
+    text = write_condition(predicate, KINDS[R], KINDS[S])
+    assert parse_condition(text, KINDS[R], KINDS[S]) == (
+        parts[0] if len(parts) == 1 else And(parts)
+    )
+    assert predicate_from_json(predicate_to_json(predicate)) == predicate
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("r.pm01 = s.pm10", "query 'r.pm01 = s.pm10': R has no column 'pm01'; it has key, value,"),
-        ("keyy", "R has no column 'keyy'; it has key, value, event_time, pm25, ad"),
-        ("keyy", "; did you mean 'key'?"),
         ("pm25 within 1", "S has no column 'pm25'"),
-        ("r.pm25 > s.clicked", "R's pm25 is a number and S's clicked is an integer"),
-        ("site within 2", "query 'site within 2': R's site is a text, which has no distance"),
-        ("ok <", "R's ok is a boolean, which has no order"),
         ("r.ok <= true", "R's ok is a boolean, which has no order"),
-        ("at within 2", "'2' is not a duration"),
         ("r.ad within 2.5 of s.clicked", "'2.5' in 'r.ad within 2.5 of s.clicked' is not an int"),
-        ("value within x", "'x' in 'value within x' is not a number"),
         ("value within 1e999", "eps is inf"),
-        ("r.site = a", "'a' in 'r.site = a' is neither r.a nor s.a; a text stands in quotes"),
         ("r.site = 3", "'3' in 'r.site = 3' is not a text in quotes"),
-        ('r.pm25 > "3"', "is not a plain number"),
-        ('r.at > "yesterday"', "'yesterday' is not a time"),
-        ("2h <= s.at - r.at <= 1h", "'2h' in '2h <= s.at - r.at <= 1h' is more than '1h'"),
-        ("r.at within -5s of s.at", "'-5s' in 'r.at within -5s of s.at' is negative"),
         ("at apart -1min", "'-1min' in 'at apart -1min' is negative"),
         ("value within -2", "'-2' in 'value within -2' is negative"),
         ("r.ad = 9223372036854775808", "R's ad is an integer, which 9223372036854775808 is not"),
@@ -104,7 +96,6 @@ def test_a_condition_is_written_in_one_way(text: str, usual: str) -> None:
         ("r.pm25", "is not a condition"),
         ("r.pm25 = r.pm25", "is not a condition"),
         ("value within 2 of", "is not a condition"),
-        ("key and", "is not a condition"),
         ("any and key", "is not a condition"),
         ("s.pm10 - s.pm10 <= 1", "is not a condition"),
         ('s.site = "a', "is not a text in quotes"),
@@ -152,7 +143,6 @@ ROW = (1.0, 7, MARCH_US, True, "a")
         ({"r_columns": [["a", "text"], ["a", "time"]]}, "is 'a'; it must be named once"),
         ({"r_columns": [["a"]]}, "it must be pairs of a name and a kind"),
         ({"r_columns": 3}, "it must be pairs of a name and a kind"),
-        ({"queries": [["q", ["ineq", "key", "<", "value"]]]}, "compares columns of one kind"),
         ({"queries": [["q", ["band", "event_time", 1.0]]]}, "64 bits, in microseconds, which 1.0"),
         ({"queries": [["q", ["band", "value", BIG]]]}, "is no number of float64"),
         (
@@ -182,6 +172,12 @@ def test_a_tuple_with_other_values_is_refused(more: tuple[Any, ...], sentence: s
     odd = Event(0, 7, "a", 0, 0.0, 0, R)._replace(more=more)
     with pytest.raises(ValueError, match=re.escape(sentence)):
         admission(Workload("join", (odd,), CONFIG.to_json()))
+
+
+def test_an_unknown_stream_is_refused() -> None:
+    config = JoinConfig(2, (("all", And()),))
+    with pytest.raises(ValueError, match="stream is 'T'"):
+        admission(Workload("join", (Event(0, 0, "a", 0, 0.0, 0, "T"),), config.to_json()))
 
 
 def test_a_lost_pair_is_told_with_its_columns() -> None:

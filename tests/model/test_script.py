@@ -9,7 +9,6 @@ from model.script import run
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import (
     REASON_LATE,
-    REASON_NOT_FINITE,
     Rejected,
     Result,
     Undefined,
@@ -26,7 +25,6 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
-from model.vocabulary.settings import PlainData
 
 A, B = Sensor("a"), Sensor("b")
 MS = 1_000
@@ -77,13 +75,6 @@ def test_windows(op: str, expected: list[tuple[float, float]]) -> None:
     assert [value for _, value in found] == pytest.approx(values, rel=1e-15)
 
 
-def test_a_window_over_results_has_those_that_are_complete_with_it() -> None:
-    said: Said = {"x": Window("sum", A, 2, 2), "y": Window("sum", Name("x"), 4, 4)}
-    found = run(case(said, ("a", 0, 1.0), ("a", 3, 10.0), ("a", 4, 100.0)))
-    assert points(found.of(Result)) == [(1, 1), (3, 10), (5, 100)]
-    assert points(found.of(Result), "y") == [(3, 11), (7, 100)]
-
-
 def test_a_union_is_a_bag() -> None:
     said = Window("avg", Union((A, Union((B, A)))), 1, 1)
     assert points(run(case(said, ("a", 0, 3.0), ("b", 0, 9.0))).of(Result)) == [(0, 5)]
@@ -128,65 +119,11 @@ def test_late_is_what_lies_below_the_watermark_of_its_sensor() -> None:
     assert points(found.of(Result)) == [(99, 4)]
 
 
-# After 4 the wait is 3 ms, because a single tuple says nothing; after 4 and 0, too: they are
-# reversed. One pair of three is out of order among 4, 0 and 4, and then among 0, 4 and 3.
-FOLLOWING = (4, 0, 4, 3, 2.999, 1.999)
-
-
-@pytest.mark.parametrize(
-    ("watermark", "cluster", "times_ms", "late"),
-    [
-        ("disorder", 3, FOLLOWING, [1, 4, 5]),
-        ("scaled", 3, FOLLOWING, [1, 5]),
-        ("fixed", 3, FOLLOWING, [1]),
-        # A cluster of one has no pairs.
-        ("disorder", 1, FOLLOWING, [1]),
-        # There is no wait for tuples in order; 5 waits for 1 ms, or half of it, after the late 3.
-        ("disorder", 3, (3, 4, 3, 5, 4, 3.999), [2, 5]),
-        ("disorder", 50, (3, 4, 3, 5, 4.5, 4.499), [2, 5]),
-    ],
-)
-def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
-    watermark: str, cluster: int, times_ms: tuple[float, ...], late: list[int]
-) -> None:
-    tuples = [("a", at_ms, 1.0) for at_ms in times_ms]
-    settings: dict[str, PlainData] = {
-        "lateness_us": 3 * MS,
-        "watermark": watermark,
-        "cluster": cluster,
-    }
-    found = run(case(Window("count", A, 100, 100), *tuples, **settings))
-    assert found.of(Rejected) == tuple(Rejected(seq, REASON_LATE) for seq in late)
-    assert points(found.of(Result)) == [(99, len(tuples) - len(late))]
-
-
-def test_missing_values_and_redeliveries_count_for_nothing() -> None:
-    workload = case(Window("count", A, 10, 10), ("a", 1, float("nan")), ("a", 2, 1.0))
-    again = workload.arrivals[1]._replace(seq=2)
-    found = run(workload.with_(arrivals=(*workload.arrivals, again)))
-    assert found.of(Rejected) == (Rejected(0, REASON_NOT_FINITE),)
-    assert points(found.of(Result)) == [(9, 1)]
-
-
 def test_sensors_that_nobody_asks_for_are_dropped() -> None:
     said: Said = {"x": Window("max", A, 1, 1), "unused": Union((B, A))}
     found = run(case(said, ("b", 0, float("nan")), ("c", 0, 1.0), ("a", 0, 1.0)))
     assert len(found.of(Rejected)) == 0
     assert points(found.of(Result)) == [(0, 1)]
-
-
-def test_known_results_are_recorded_before_the_end() -> None:
-    said: Said = {
-        "x": Window("sum", A, 2, 2),
-        "y": Window("sum", Union((A, B)), 2, 2),
-        "z": Arithmetic("+", Name("x"), Name("x")),
-    }
-    tuples = [("a", 0, 1.0), ("a", 2, 2.0), ("a", 5, 4.0), ("b", 3, 1.0)]
-    found = run(case(said, *tuples, lateness_us=MS, flush=False)).of(Result)
-    # a is known until 4, b until 2.
-    assert points(found, "x") == [(1, 1), (3, 2)]
-    assert points(found, "z") == [(1, 2), (3, 4)]
-    assert points(found, "y") == [(1, 1)]
 
 
 @pytest.mark.parametrize("at_us", [-1, 1 << 61])

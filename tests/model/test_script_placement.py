@@ -1,20 +1,15 @@
-"""Placements of sensor scripts that are worked out by hand, and the published figures."""
+"""Computations that scripts share, and placements that are worked out by hand."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from random import Random
-from statistics import fmean
 
 import pytest
 
-from model.script.claims import assignments, least_makespan
+from model.script.claims import least_makespan
 from model.vocabulary.script.graph import Graph, compile_workflows
 from model.vocabulary.script.placement import (
-    hash_baseline,
-    load_cap,
     place,
     place_whole,
-    sensors_of,
 )
 from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Union, Window, Workflow
 from straggler.rooms.script.language import parse
@@ -114,59 +109,3 @@ def test_an_operation_is_where_most_of_its_results_are(
     }
     assert rate_at == {worker: 3_600, 1 - worker: 1}
     assert place(graph, 2, 100).worker[operation] == worker
-
-
-def least_sent(graph: Graph, workers: int, cap: Fraction) -> Fraction | None:
-    """Return the least communication of all placements of units; ``None`` if none keeps the cap."""
-    found: list[Fraction] = []
-    pieces = [sensors_of(graph, number) for number in graph.computed]
-    for given in assignments(len(pieces), workers):
-        hosts: list[set[int]] = [set() for _ in range(workers)]
-        for piece, worker in zip(pieces, given, strict=True):
-            hosts[worker] |= piece
-        loads = [sum((graph.per_hour[each] for each in at), Fraction()) for at in hosts]
-        if max(loads) <= cap:
-            found.append(sum(loads, Fraction()))
-    return min(found, default=None)
-
-
-def test_placements_are_as_near_the_best_as_the_page_says() -> None:
-    random = Random(5)
-    compared: list[float] = []
-    missed = 0
-    for _ in range(150):
-        n = random.choice([2, 2, 3])
-        names = [f"s{number}" for number in range(random.randrange(8, 13))]
-        read = [
-            tuple(sorted(set(random.choices(names, k=random.randrange(2, 4)))))
-            for _ in range(random.randrange(5, 8))
-        ]
-        graph = graph_of({each: random.choice([1, 2, 3, 5]) for each in names}, *read)
-        least = least_sent(graph, n, load_cap(graph, n, 150))
-        placed = place(graph, n, 150)
-        if least is not None and max(placed.loads) <= load_cap(graph, n, 150):
-            compared.append(float(placed.communication / least))
-        elif least is not None:
-            missed += 1
-    # As docs/script.md says.
-    figures = len(compared), missed, sum(each == 1 for each in compared)
-    assert figures == (120, 4, 104)
-    assert max(compared) < 1.31
-    assert fmean(compared) < 1.013
-
-
-def bridge(seed: int, together: int, shared: int = 8) -> Graph:
-    """Return 16 equal sensors with a window each; the shared ones are read by unions, too."""
-    names = [f"{seed}-{number}" for number in range(16)]
-    unions = [names[first : first + together] for first in range(0, shared, together)]
-    return graph_of(dict.fromkeys(names, 72_000), *([each] for each in names), *unions)
-
-
-@pytest.mark.parametrize(("together", "percent"), [(2, 16), (4, 19), (8, 22)])
-def test_sharing_eight_of_sixteen_sensors_saves_a_fifth(together: int, percent: int) -> None:
-    sent, hashed = Fraction(), Fraction()
-    for seed in range(100):
-        graph = bridge(seed, together)
-        sent += place(graph, 4, 125).communication
-        hashed += hash_baseline(graph, 4)[1]
-    assert round(100 * (1 - sent / hashed)) == percent

@@ -1,6 +1,6 @@
 """Refusals of queries and inputs, in one sentence and before anything is written.
 
-Columns, streams, functions and times that users give are taken as they are, or refused.
+Columns, streams and times that users give are taken as they are, or refused.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,6 @@ from model.vocabulary.script.plan import compile_plan
 from properties.promised import Reached, promised
 from spark_impl.grouping.query import times_of
 from spark_impl.join.given import read_select
-from spark_impl.join.matching import Query, _flags
 from spark_impl.runtime.histories import file_of, history_schema
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, locate
@@ -174,33 +173,6 @@ def test_a_query_is_refused_before_it_writes(
 ) -> None:
     ask(tmp_path_factory.mktemp("query"), asked)
     reached.add({f"{asked.room}: {asked.flaw}": 1})
-
-
-# ---------------------------------------------------------------------------- functions of joins
-
-ANSWERS = st.one_of(
-    st.lists(st.booleans(), max_size=4),
-    st.lists(st.booleans(), max_size=4).map(np.array),
-    st.lists(st.integers(0, 1), max_size=4),
-    st.lists(st.lists(st.booleans(), max_size=2), max_size=4),
-    st.sampled_from([None, True, "yes", np.ones((3, 1), np.bool_), {True}]),
-)
-
-
-@given(st.integers(1, 4), ANSWERS)
-def test_a_function_decides_on_every_pair_or_is_refused(pairs: int, returned: object) -> None:
-    query = Query("q", And(), None)
-    given_flags = returned.tolist() if isinstance(returned, np.ndarray) else returned
-    if (
-        isinstance(given_flags, list)
-        and len(given_flags) == pairs
-        and all(isinstance(each, bool) for each in given_flags)
-    ):
-        assert _flags(query, pairs, returned).tolist() == given_flags
-    else:
-        sentence = f"^the function of the query 'q' has to return {pairs} truth values, one for"
-        with pytest.raises(InputProblem, match=sentence):
-            _flags(query, pairs, returned)
 
 
 @given(text=st.text(max_size=8))

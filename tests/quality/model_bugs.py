@@ -1,6 +1,6 @@
 """A planted bug for each claim of each room: a variant of the model's rules, or a wrapped function.
 
-The balance of a router is a bound beside the claims: ``test_balance_bugs.py`` has its bug.
+The balance of a router is a bound beside the claims: ``test_planted_bugs.py`` has its bug.
 """
 
 from collections.abc import Mapping

@@ -4,12 +4,17 @@ A claim judges a trace and does not know its producer. ``test_promises_spark.py`
 Spark, ``test_simulated_operators.py`` in what Spark's operators restore.
 """
 
+from random import Random
 from typing import Any
 
 import pytest
 
+from model.checking.claims import Outcome
 from model.checking.variants import AGREEMENT
+from model.grouping import balance_claims
+from model.grouping.rules import least
 from model.join.state_claims import LOST, STUCK
+from model.vocabulary import Event, GroupingConfig, Workload
 from straggler.rooms import find_room, room_names
 from tests.quality.claims import assert_breaks, broken, claims_of, reference
 from tests.quality.model_bugs import MODEL, STALE_FINALS
@@ -65,3 +70,17 @@ def test_a_variant_breaks_its_promise_and_the_right_rules_keep_it(room: str, nam
     # A chain that is stuck owes pairs, which is all that can be seen in what came out of it.
     promise = LOST if variant.promise == STUCK else variant.promise
     assert promise in broken(room, example, wrong)
+
+
+def test_a_router_that_takes_the_first_candidate_is_not_balanced() -> None:
+    """Balance is a bound for independent, equally likely keys, and no claim about a trace."""
+    weights = {f"k{number}": 1 for number in range(997)}
+    keys = Random(1).choices([*weights], k=12_000)
+    config = GroupingConfig(8, "tag", ((0, (1,) * 4 + (10,) * 4),), window_tuples=len(keys))
+    arrivals = tuple([Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys)])
+    case, run = Workload("grouping", arrivals, config.to_json()), reference("grouping")
+    right = run(case)
+    with Planted(least, lambda _right, candidates, _loads: candidates[0]).in_force():
+        wrong = run(case)
+    for trace, outcome in ((right, Outcome.HOLDS), (wrong, Outcome.BROKEN)):
+        assert balance_claims.check(case, trace, weights, delta=1e-9).outcome is outcome

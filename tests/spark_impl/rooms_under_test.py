@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import Equi
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
-from spark_impl import grouping, join, script, slack, watermark
+from spark_impl import join, script, slack, watermark
 from spark_impl.grouping import Grouping
 from spark_impl.join import ChainJoin, from_history
 from spark_impl.runtime.failures import QueryProblem
@@ -99,7 +99,6 @@ class Room(NamedTuple):
     """Compute the answers to finite readings; ``LATE`` is among them."""
     fold: Callable[[Mapping[int, Rows]], Answers]
     """Compute the answers from what a sink has kept by micro-batch, each batch sorted."""
-    rejected: Callable[[SparkSession, Path], DataFrame]
     refuses_late: bool = False
 
 
@@ -217,7 +216,6 @@ ROOMS: Mapping[str, Room] = {
         _select(slack.results, *_ANSWER),
         _sums,
         _latest,
-        slack.rejected,
     ),
     "watermark": Room(
         _watermark,
@@ -225,7 +223,6 @@ ROOMS: Mapping[str, Room] = {
         _select(watermark.results, *_ANSWER),
         _sums,
         _latest,
-        watermark.rejected,
     ),
     "script": Room(
         _script,
@@ -233,7 +230,6 @@ ROOMS: Mapping[str, Room] = {
         _select(script.results, "ts_us", "value"),
         _scripted,
         _every("ts_us", "value"),
-        script.rejected,
         refuses_late=True,
     ),
     "join": Room(
@@ -242,7 +238,6 @@ ROOMS: Mapping[str, Room] = {
         _select(join.results, "r_id", "s_id"),
         _pairs,
         _every("r_id", "s_id"),
-        join.rejected,
         refuses_late=True,
     ),
     "grouping": Room(
@@ -251,7 +246,6 @@ ROOMS: Mapping[str, Room] = {
         lambda spark, store: [],
         _routed,
         _every("source_id"),
-        grouping.rejected,
     ),
 }
 """The rooms, by name. Room ``grouping`` has no results of its own but what its sink keeps."""

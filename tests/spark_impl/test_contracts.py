@@ -16,7 +16,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_impl.retention import drop_before
-from spark_impl.runtime.accounts import PLACES, ledger
 from spark_impl.runtime.histories import numbers
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import CHECKPOINT
@@ -26,10 +25,7 @@ from tests.spark_impl.rooms_under_test import (
     AGAIN,
     FIRST,
     LAST,
-    LATE,
     LATER,
-    MISSING,
-    NOT_A_NUMBER,
     PROBLEMS,
     ROOMS,
     SOME_BY_DAY,
@@ -150,34 +146,6 @@ def test_a_sink_is_called_again_for_what_failed_or_was_not_committed(life: Life)
     calls = [first, again, again, last, last]
     assert life.kept.calls[: len(calls)] == calls
     assert life.kept.calls[len(calls) :] in ([], [last + 1]), "the flush at most"
-
-
-def test_refused_rows_are_listed_with_their_reasons(spark: SparkSession, life: Life) -> None:
-    rows = life.room.rejected(spark, life.folder / "store").collect()
-    found = {row.seq: row.reason for row in rows}
-    assert found.pop(FIRST.index(NOT_A_NUMBER)) == "value is not a finite number"
-    missing = found.pop(FIRST.index(MISSING))
-    assert missing in ("value is NULL", "value is not a finite number")
-    if life.room.refuses_late:
-        assert found.pop(200 + LAST.index(LATE)).startswith("event time lies below the watermark")
-    assert not found
-    assert len(rows) == 2 + life.room.refuses_late
-
-
-def test_the_ledger_has_each_row_in_one_place(life: Life) -> None:
-    found = ledger(life.folder / "store")
-    assert (found.read, found.landed, found.balances) == (len(READINGS), None, True)
-    assert sum(found.refused["query"].values()) == 2
-    places = {place: rows for place, rows in found.rows() if place in PLACES and rows}
-    usable = [each for each in READINGS if each not in (NOT_A_NUMBER, MISSING)]
-    if life.name == "grouping":
-        unasked = sum(each.stream == "S" for each in READINGS)
-        assert places == {"answered": len(usable) - unasked, "unasked": unasked}
-        return
-    late = {"late": 1} if life.room.refuses_late else {}
-    again = len(usable) - len(set(usable))
-    answered = len(usable) - again - len(late)
-    assert places == {"redelivered": again, "answered": answered, **late}
 
 
 # ----------------------------------------------------------------------------- refusals

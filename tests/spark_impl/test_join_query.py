@@ -11,7 +11,6 @@ from model.vocabulary.join import (
     END_US,
     NO_WATERMARK_US,
     REASON_LATE,
-    REASON_NOT_FINITE,
     And,
     Equi,
     R,
@@ -22,7 +21,6 @@ from spark_impl.join import (
     ChainStream,
     from_history,
     progress,
-    rejected,
     results,
     snapshots,
     stage,
@@ -75,54 +73,29 @@ def test_an_error_that_would_recur_comes_without_advice(spark: SparkSession) -> 
         ChainJoin(1, 10, And()).join(nothing, s)
 
 
-def events_of(*given: tuple[str, int, float]) -> tuple[Event, ...]:
-    """Return arrivals of streams with event times and values."""
-    return tuple(
-        Event(seq, seq, "k", ts, value, 0, stream) for seq, (stream, ts, value) in enumerate(given)
-    )
-
-
-CONFIG = JoinConfig(
-    window_us=10, queries=(("all", And()),), workers=2, lateness_us=0, idle_after_us=5
-)
-
-
 def test_a_stream_that_never_sent_follows_the_other_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """S never sends: R is complete without a flush, and S is named as long as it holds R back."""
-    chain = Chain(spark, CONFIG, tmp_path)
-    assert progress(tmp_path) == (
-        -1,
-        NO_WATERMARK_US,
-        {},
-        dict.fromkeys("RS", NO_WATERMARK_US),
-        None,
-        {},
-    )
-    chain.advance(rows_of(spark, events_of(("R", 100, 1.0))))
-    assert progress(tmp_path).held_by == S
-    assert progress(tmp_path).complete_us == NO_WATERMARK_US
-    more = [each._replace(seq=7, source_id=7) for each in events_of(("R", 106, 1.0))]
-    chain.advance(rows_of(spark, tuple(more)))
-    chain = Chain(spark, CONFIG, tmp_path)  # marks and floors outlast the driver
-    late = events_of(("S", 100, 1.0), ("S", 101, 2.0), ("S", 99, float("nan")))
-    shifted = tuple(each._replace(seq=10 + each.seq) for each in late)
-    chain.advance(rows_of(spark, shifted))
+    config = JoinConfig(10, (("all", And()),), workers=2, lateness_us=0, idle_after_us=5)
+    given = (R, 100), (R, 106), (S, 100), (S, 101)
+    sent = [Event(seq, seq, "k", us, 1.0, 0, stream) for seq, (stream, us) in enumerate(given)]
+    chain = Chain(spark, config, tmp_path)
+    nothing = dict.fromkeys("RS", NO_WATERMARK_US)
+    assert progress(tmp_path) == (-1, NO_WATERMARK_US, {}, nothing, None, {})
+    chain.advance(rows_of(spark, tuple(sent[:1])))
     found = progress(tmp_path)
-    assert found.watermarks_us == {"R": 106, "S": 101}
+    assert (found.held_by, found.complete_us) == (S, NO_WATERMARK_US)
+    chain.advance(rows_of(spark, tuple(sent[1:2])))
+    chain = Chain(spark, config, tmp_path)  # marks and floors outlast the driver
+    chain.advance(rows_of(spark, tuple(sent[2:])))
+    found = progress(tmp_path)
     assert (found.epoch, found.held_by, found.complete_us) == (2, S, 101)
-    assert found.rejected == {REASON_LATE: 1, REASON_NOT_FINITE: 1}
-    rows = [tuple(row) for row in rejected(spark, tmp_path).orderBy("seq").collect()]
-    assert rows == [
-        ("S", 10, 0, "k", 100, REASON_LATE, 2),
-        ("S", 12, 2, "k", 99, REASON_NOT_FINITE, 2),
-    ]
-    assert [each.reasons for each in snapshots(tmp_path)][:2] == [{}, {}]
+    assert (found.watermarks_us, found.rejected) == ({R: 106, S: 101}, {REASON_LATE: 1})
     chain.advance(None)
-    assert progress(tmp_path).held_by is None
-    assert progress(tmp_path).watermarks_us == {"R": END_US, "S": END_US}
-    assert {(row.r_id, row.s_id) for row in results(spark, tmp_path).collect()} == {(0, 1), (7, 1)}
+    found = progress(tmp_path)
+    assert (found.held_by, found.watermarks_us) == (None, {R: END_US, S: END_US})
+    assert {(row.r_id, row.s_id) for row in results(spark, tmp_path).collect()} == {(0, 3), (1, 3)}
 
 
 # --------------------------------------------------------------------------------------- failures

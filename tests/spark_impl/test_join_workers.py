@@ -91,14 +91,6 @@ def test_an_oversized_frame_of_a_neighbour_is_refused() -> None:
             left.exchange([], 5.0)
 
 
-@pytest.mark.parametrize(
-    "kind", [0, messages.BLOCKS, messages.ACK, messages.HINT, messages.END, 99]
-)
-def test_an_invalid_frame_is_refused_in_one_sentence(kind: int) -> None:
-    with pytest.raises(messages.FrameProblem, match="frame"):
-        messages.decode_messages(kind, b"R" + b"\x01" * 40)
-
-
 # ------------------------------------------------------------------------------------------ slots
 
 

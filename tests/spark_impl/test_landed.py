@@ -15,12 +15,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import stable_hash
 from spark_impl.runtime.cell_arrays import shown
 from spark_impl.runtime.columns import REASON_FUTURE
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
-from tests.harness.drivers import counts_of
 from tests.spark_impl.test_landing import landing_of, rows
 
 FAR = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**40), 2**40))
@@ -74,14 +72,6 @@ def land(spark: SparkSession, tmp_path: Path) -> Land:
         return landing
 
     return run
-
-
-def test_text_identities_are_taken_and_kept(land: Land, tmp_path: Path) -> None:
-    texts = ["6fa459ea-ee8a-3ca4-894e-db77e160355e", "7", "007"]
-    landing = land(pa.table({"t": [MAY_1_2024] * 3, "v": [1.0] * 3, "i": texts}), source_id="i")
-    assert counts_of(landing) == (3, 0)
-    found = rows(tmp_path / "one", "source_id", "source_text")
-    assert found == [(stable_hash(texts[0]), texts[0]), (7, "7"), (stable_hash("007"), "007")]
 
 
 def test_a_clock_that_runs_ahead_closes_no_window(land: Land, tmp_path: Path) -> None:

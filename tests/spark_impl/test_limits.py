@@ -1,69 +1,43 @@
-"""Limits of refused, late and shed rows: over stores that are written by hand, and in a landing."""
+"""Limits of refused rows: over stores that are written by hand, and in a landing."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from model.vocabulary import JoinConfig
-from model.vocabulary.join import REASON_LATE, REASON_SHED, Equi
-from spark_impl.join.store import KINDS, REJECTED, open_store
+from model.vocabulary import GroupingConfig
+from spark_impl.grouping.store import open_store
 from spark_impl.runtime.accounts import Reading
 from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limits
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.storage import locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
-
-NOT_FINITE = "value is not a finite number"
-REASONS = {"refused": NOT_FINITE, "late": REASON_LATE, "shed": REASON_SHED}
+from tests.spark_impl.test_landing import landing_of
 
 
-class Store:
-    """The store of a chain, to which micro-batches are committed."""
-
-    def __init__(self, folder: Path) -> None:
-        config = JoinConfig(window_us=10, queries=(("join", Equi("key")),), workers=1)
-        self._store = open_store(folder, config)
-        self._writer = TableWriter(self._store.root)
-
-    def commit(self, read: int, places: Mapping[str, int], limits: Limits) -> None:
-        """Commit a micro-batch with its list of rows, unless a limit says no."""
-        draft = Draft(self._store, self._writer, self._writer.view.last + 1)
-        reasons = [REASONS[place] for place in REASONS for _ in range(places.get(place, 0))]
-        rows = [{"seq": seq, "reason": reason} for seq, reason in enumerate(reasons)]
-        draft.write(REJECTED, pa.Table.from_pylist(rows, KINDS[REJECTED]))
-        limits.write_account(draft, Reading(read, None), places)
+def commit(root: Path, limits: Limits, *batches: Mapping[str, int]) -> None:
+    """Commit micro-batches of a hundred rows to a new store, unless a limit says no."""
+    store = open_store(locate(root), GroupingConfig(instances=2))
+    writer = TableWriter(store.root)
+    for batch, places in enumerate(batches):
+        draft = Draft(store, writer, batch)
+        limits.write_account(draft, Reading(100, None), places)
         draft.commit()
-
-
-def test_a_number_is_asked_of_all_rows_so_far(tmp_path: Path) -> None:
-    for late, others in ((4, 7), (6, 0), (0, 7)):
-        store, limits = Store(tmp_path), Limits(late=10)
-        store.commit(100, {"late": late, "refused": others}, limits)
-    store, limits = Store(tmp_path), Limits(late=10)
-    for _ in range(2):
-        with pytest.raises(InputProblem, match=r"1 of its 50 rows are late, 11 in all, and max_l"):
-            store.commit(50, {"late": 1}, limits)
-    store.commit(50, {"late": 1}, Limits(late=11))
-    store.commit(50, {"refused": 1}, limits)  # no row of it is late
 
 
 def test_a_number_is_asked_of_the_store_that_a_run_finds(tmp_path: Path) -> None:
     """The store that the last run of a query wrote may have been replaced."""
     limits = Limits(refused=10)
-    for store in (Store(tmp_path / "store"), Store(tmp_path / "another")):
-        for _ in range(2):
-            store.commit(100, {"refused": 5}, limits)
+    for name in ("store", "another"):
+        commit(tmp_path / name, limits, {"refused": 5}, {"refused": 5})
 
 
 def test_rows_that_two_streams_share_are_rows_of_each(tmp_path: Path) -> None:
-    Store(tmp_path).commit(100, {"unasked": -100, "refused": 110}, Limits(refused=0.55))
+    commit(tmp_path / "store", Limits(refused=0.55), {"unasked": -100, "refused": 110})
 
 
 def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
@@ -75,8 +49,7 @@ def test_a_landing_goes_on_with_a_higher_limit_or_repaired_files(
 
     def landing(limit: float | None) -> Landing:
         lines = spark.readStream.schema("ts string, v string").csv(str(tmp_path / "in"))
-        named: dict[str, Any] = {"event_time": "ts", "value": "v", "time_unit": "s"}
-        return Landing(lines, history, tmp_path / "checkpoint", max_refused=limit, **named)
+        return landing_of(lines, tmp_path, key=None, max_refused=limit)
 
     (tmp_path / "in" / "a.csv").write_text("5,1\n6,x\n7,3\nsoon,4\n", encoding="utf-8")
     landing(0.25).run_available()

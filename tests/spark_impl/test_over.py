@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 import straggler
 from model.vocabulary import WatermarkConfig, stable_hash
-from spark_impl.aggregates import Aggregation, avg, count, median, min_, sum_
+from spark_impl.aggregates import avg, count, median, sum_
 from spark_impl.over import Aggregates, Stream, Windows
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Ledger
@@ -20,6 +20,7 @@ from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
 from spark_impl.watermark import WatermarkQuery
+from tests.spark_impl.test_landing import landing_of
 
 COLUMNS = "device string, at string, watts string, celsius string"
 ANSWER = ("value", "n", "revision", "n_rcv", "coverage", "state")
@@ -122,28 +123,6 @@ def test_a_folder_takes_more_aggregates_of_its_columns(
     assert answers(every.results(), "sum_watts")["a", 0][:2] == (9.0, 2)
 
 
-@pytest.mark.parametrize(
-    ("aggregations", "sentence"),
-    [
-        ((sum_("w"), avg("w").alias("SUM_W")), "must differ from those of the other aggregates"),
-        ((sum_("w").alias("window"),), "must differ from the other columns of the results"),
-        ((sum_("w").alias("site"),), "must differ from the other columns of the results"),
-        ((min_("w"),), "aggregate 'min_w': "),
-        ((sum_("w", k=5),), "aggregate 'sum_w': unknown setting 'k'"),
-        ((sum_("w", size="5 seconds"),), "aggregate 'sum_w' sets size; windows"),
-        (("w",), "agg() takes aggregates such as sum_('watts'), not 'w'"),
-    ],
-)
-def test_aggregates_that_cannot_be_together_are_refused(
-    aggregations: Sequence[Aggregation], sentence: str
-) -> None:
-    stream = straggler.over(cast(DataFrame, None), event_time="at", group_columns=["site"])
-    with pytest.raises((TypeError, ValueError)) as problem:
-        stream.window("10 seconds").agg(*aggregations)
-    assert sentence in str(problem.value)
-    assert "\n" not in str(problem.value)
-
-
 def test_a_mistake_is_one_sentence_and_writes_nothing(
     source: Callable[..., Stream], tmp_path: Path
 ) -> None:
@@ -157,6 +136,11 @@ def test_a_mistake_is_one_sentence_and_writes_nothing(
             ValueError,
             "size is 10; it must be a text such as '6 hours'",
             lambda: source().window(10).sum("watts"),
+        ),
+        (
+            TypeError,
+            r"takes aggregates such as sum_\(.watts.\), not .watts.",
+            lambda: begun.agg("watts"),  # type: ignore[arg-type]  # that is the mistake
         ),
         (
             ValueError,
@@ -258,14 +242,8 @@ def test_the_ledger_knows_rows_that_are_late_between_windows_or_dropped(
         add(tmp_path, number, [f"{each},1" for each in times])
     lines = spark.readStream.schema("at string, v string").option("maxFilesPerTrigger", 1)
     history = tmp_path / "history"
-    Landing(
-        lines.csv(str(tmp_path / "in")),
-        history,
-        tmp_path / "landing",
-        event_time="at",
-        value="v",
-        time_unit="s",
-    ).run_available()
+    rows = lines.csv(str(tmp_path / "in"))
+    landing_of(rows, tmp_path, event_time="at", key=None).run_available()
     config = WatermarkConfig(5_000_000, 10_000_000, 1_000_000, reading="fixed")
     query = WatermarkQuery(spark, config, history, tmp_path / "store")
     query.run_available()
@@ -284,9 +262,7 @@ def test_files_that_spark_never_reads_are_named(spark: SparkSession, tmp_path: P
         stream = spark.readStream.schema("ts string, v string").options(
             pathGlobFilter="*.{csv,tsv}"
         )
-        places = tmp_path / "history", tmp_path / "checkpoint"
-        rows = stream.csv(str(tmp_path / "in"))
-        return Landing(rows, *places, event_time="ts", value="v", time_unit="s")
+        return landing_of(stream.csv(str(tmp_path / "in")), tmp_path, key=None)
 
     def put(name: str, at: int) -> None:
         (tmp_path / "in" / name).write_text("1,1\n", encoding="utf-8")
@@ -320,9 +296,7 @@ def test_files_that_wait_for_spark_are_not_left_out(spark: SparkSession, tmp_pat
         os.utime(tmp_path / name, (day * 86_400, day * 86_400))
     stream = spark.readStream.schema("ts string, v string")
     stream = stream.options(maxFilesPerTrigger=1, latestFirst=True)
-    rows = stream.csv(str(tmp_path / "{a,b}" / "*.csv"))
-    places = tmp_path / "history", tmp_path / "checkpoint"
-    landing = Landing(rows, *places, event_time="ts", value="v", time_unit="s")
+    landing = landing_of(stream.csv(str(tmp_path / "{a,b}" / "*.csv")), tmp_path, key=None)
     assert landing.left_out() == []
     landing.run_available()
     assert landing.ledger().landed == 2

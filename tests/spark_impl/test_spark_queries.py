@@ -39,16 +39,12 @@ from tests.house.repository import ROOT
 from tests.spark_impl.test_windows_query import FIRST, FIXED, history
 
 
-def test_every_slot_leads_back_to_its_task() -> None:
-    for tasks in (1, 2, 4, 7, 200, 10_000):
-        numbers = slots(tasks)
-        assert [task_of_slot(slot, tasks) for slot in numbers] == list(range(tasks))
-        assert max(numbers) < 1 << 31
-
-
-def test_spark_spreads_slots_evenly(spark: SparkSession) -> None:
+def test_spark_spreads_slots_evenly_and_each_leads_back_to_its_task(spark: SparkSession) -> None:
     tasks = 250  # more than Spark's own 200 partitions
     rows = spark.createDataFrame([(slot,) for slot in slots(tasks)], "slot int")
+    assert max(slots(10_000)) < 1 << 31
+    for number in (1, 2, 7, tasks, 10_000):
+        assert [task_of_slot(slot, number) for slot in slots(number)] == [*range(number)]
     for partitions in (3, 8, 50, 200):
         where = rows.select(F.pmod(F.hash("slot"), F.lit(partitions))).collect()
         assert [row[0] for row in where] == [task % partitions for task in range(tasks)]

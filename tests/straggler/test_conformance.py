@@ -206,13 +206,9 @@ def test_an_engine_gets_the_verdict_that_its_answers_and_scripts_support(
     found = verdicts(judge(straggler, tmp_path, "--markdown", "page.md"))
     assert (found[promise], found["pairs-once"]) == (verdict, "not asked")
     assert words in Path("page.md").read_text("utf-8")
-
-
-def test_a_counterexample_is_the_smallest_stream(straggler: Straggler, tmp_path: Path) -> None:
-    write_engine(tmp_path, "twice")
-    assert verdicts(judge(straggler, tmp_path))["in-time"] == "not reproduced"
-    broken = [each for each in stored_cases(tmp_path) if each["broken"]]
-    assert [len(each["workload"]["arrivals"]) for each in broken] == [2, 2]
+    if mistake == "twice":  # the smallest counterexample
+        broken = [each["workload"]["arrivals"] for each in stored_cases(tmp_path) if each["broken"]]
+        assert [*map(len, broken)] == [2, 2]
 
 
 def test_an_interrupted_rerun_loses_no_result(

@@ -15,6 +15,7 @@ from straggler.inputs.protocol import parse_workload
 from tests.straggler.command import Straggler, assert_refused
 
 CONDITION = "r.x within 2 of s.x"
+ASK = ("workload", "join", "--r", "r.csv", "--s", "s.csv", "--output", "-")
 HOUR_US = 3_600_000_000
 AT = datetime(2016, 3, 1, 8, tzinfo=UTC)
 AT_US = 1_456_819_200_000_000
@@ -144,9 +145,7 @@ def test_an_equality_with_a_column_that_a_cell_made_text_is_refused(
 ) -> None:
     write_csv(tmp_path, "r.csv", "5", "6", "7")
     write_csv(tmp_path, "s.csv", "5.0", "6.0", "n.d.")
-    done = straggler(
-        "workload", "join", "--r", "r.csv", "--s", "s.csv", "--on", "r.x = s.x", "--output", "-"
-    )
+    done = straggler(*ASK, "--on", "r.x = s.x")
     assert_refused(done, "R's x is an integer and S's x is a text", "line 4 of s.csv has 'n.d.'")
 
 
@@ -174,16 +173,14 @@ def test_a_cell_that_cannot_be_read_is_missing_and_told(
     assert columns(found, "R") == ([["x", "number"]], [1.0, None])
     told = "r.csv: 1 cell taken as missing: 'x' has '9007199254740993', which is not exact"
     assert told in found["said"]
-    ask = ("workload", "join", "--r", "r.csv", "--s", "s.csv", "--on", CONDITION, "--output", "-")
-    assert_refused(straggler(*ask, "--strict"), told.removeprefix("r.csv: "))
+    assert_refused(straggler(*ASK, "--on", CONDITION, "--strict"), told.removeprefix("r.csv: "))
 
 
 def test_a_redelivery_has_the_same_columns(straggler: Straggler, tmp_path: Path) -> None:
     text = "event_time,id,x\n1,a,1\n1,a,1\n2,b,\n2,b,\n3,c,1\n3,c,2\n"
     for name in ("r.csv", "s.csv"):
         (tmp_path / name).write_text(text, encoding="utf-8")
-    ask = ("workload", "join", "--r", "r.csv", "--s", "s.csv", "--on", "x", "--id", "id")
-    done = straggler(*ask, "--output", "-")
+    done = straggler(*ASK, "--on", "x", "--id", "id")
     assert "1 of 6 rows set aside: 'id' has 'c (first in line 6)'" in done.err
     assert "comes again with another x" in done.err
 

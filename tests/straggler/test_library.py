@@ -90,6 +90,7 @@ def test_a_time_is_refused_as_it_was_given() -> None:
     for wrong, said in (("-2 ms", "-2ms; it must be at least 0"), ("20 d", "20d; it must be at")):
         with pytest.raises(ValueError, match=f"^latency is {said}"):
             GroupingConfig.of(instances=2, latency=["1 ms", wrong])
+    assert GroupingConfig.of(instances=2, latency=["1 ms", timedelta()]).latency_us == (1000, 0)
     with pytest.raises(ValueError, match=r"^size_us is -5; it must be an integer > 0$"):
         SlackConfig.of(size_us=-5, slide="1 s")
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -35,12 +34,6 @@ def refusal(folder: Path, text: str, columns: Columns = DEFAULT_COLUMNS) -> str:
     with pytest.raises(UsageError) as refused:
         csv(folder, text, columns)
     return str(refused.value)
-
-
-def table(folder: Path, columns: Columns = DEFAULT_COLUMNS, **arrays: Any) -> Recording:
-    path = folder / "data.parquet"
-    parquet.write_table(pa.table({"event_time": [1, 2], "value": [1.0, 2.0], **arrays}), path)
-    return read_table(path, columns)
 
 
 def test_rows_without_arrival_arrive_in_file_order_as_early_as_possible(tmp_path: Path) -> None:
@@ -128,13 +121,11 @@ def test_the_option_that_helps_is_named_and_helps(
 
 
 @pytest.mark.parametrize("column", ["event_time", "value", "key", "id"])
-@pytest.mark.parametrize("array", [pa.array([[1], [2]]), pa.array([True, False])])
-def test_types_that_no_cell_of_can_be_read_are_refused(
-    tmp_path: Path, column: str, array: pa.Array
-) -> None:
-    columns = Columns(id="id" if column == "id" else None)
-    with pytest.raises(UsageError, match=repr(column)):
-        table(tmp_path, columns, **{column: array})
+def test_types_that_no_cell_of_can_be_read_are_refused(tmp_path: Path, column: str) -> None:
+    path, columns = tmp_path / "data.parquet", Columns(id="id" if column == "id" else None)
+    parquet.write_table(pa.table({"event_time": [1], "value": [1.0], column: [[1]]}), path)
+    with pytest.raises(UsageError, match=f"column '{column}' of "):
+        read_table(path, columns)
 
 
 # Packed files and streams: read whole, or refused in one sentence, in bounded memory.

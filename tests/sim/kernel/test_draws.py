@@ -6,7 +6,6 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from model.vocabulary import Event
 from sim.kernel.disorder import (
     Burst,
     Disturbance,
@@ -31,7 +30,6 @@ from sim.kernel.distributions import (
     sample_us,
 )
 from sim.kernel.seeds import Seeds
-from tests.sim.disorder import Disorder, measure
 
 # ------------------------------------------------------------------------------------ named streams
 
@@ -145,20 +143,3 @@ def test_a_disturbance_moves_no_number_of_another() -> None:
     assert both[:5] == delays(first)[:5]
     longer = Burst(500, 400, 0.5, Exponential(70.0))
     assert delays(first, longer)[:5] == both[:5]
-
-
-def event(seq: int, event_time_us: int, arrival_us: int, key: str = "a") -> Event:
-    return Event(seq, seq, key, event_time_us, 1.0, arrival_us)
-
-
-def test_measuring() -> None:
-    arrivals = (
-        event(0, 100, 110),
-        event(1, 300, 320, "b"),
-        event(2, 200, 330),  # late, but not behind its own key
-        event(3, 300, 340, "b"),  # a tie is not late
-        event(4, 150, 350),  # late within its key, too
-    )
-    # Delays 10, 20, 130, 40, 200: the 99% point lies 4% of the way back from 200 to 130.
-    assert measure(arrivals) == Disorder(5, 0.4, 0.2, 40.0, 200.0 - 0.04 * 70.0, 200.0)
-    assert measure(()).tuples == 0
