@@ -253,10 +253,6 @@ class _Search(Generic[S, A]):
                 self.sightings[claim.name] = state
                 break
 
-    def has_broken(self) -> bool:
-        """Return whether a state that breaks a claim has been seen."""
-        return any(claim.is_safety and claim.name in self.sightings for claim in self.claims)
-
     def path_to(self, state: S) -> Path[S, A]:
         """Walk back to an initial state, asking each parent which action led on."""
         steps: list[tuple[A, S]] = []
@@ -275,28 +271,25 @@ def explore(
     machine: Machine[S, A],
     claims: Sequence[StateClaim[S]] = (),
     *,
-    stop_at_first_broken: bool = False,
     promise: str | None = None,
 ) -> Exploration[S, A]:
     """Search all states of a machine, breadth first, and judge the claims.
 
     The search goes on after all claims are decided, so that the counts are always those of the
-    whole machine; with ``stop_at_first_broken`` it ends with the level in which a claim breaks.
-    With ``promise``, the name of an ``always`` or ``no_deadlock`` claim, only this claim and the
-    guards are judged, and the search ends when the claim breaks: that is how a planted bug is
-    searched for.
+    whole machine. With ``promise``, the name of an ``always`` or ``no_deadlock`` claim, only this
+    claim and the guards are judged, and the search ends with the level in which the claim breaks:
+    that is how a planted bug is searched for.
 
     Raises ValueError for two claims of one name, for a guard that is no ``sometimes`` claim of this
     search, and for a machine whose actions change.
     """
     if promise is not None:
         claims = [claim for claim in claims if not claim.is_safety or claim.name == promise]
-        stop_at_first_broken = True
     _check(claims)
     search = _Search(machine, claims)
     level = search.start()
     while level and not search.cut:
-        if stop_at_first_broken and search.has_broken():
+        if promise in search.sightings:
             search.cut = "the first broken claim"
         else:
             level = search.expand(level)
@@ -347,9 +340,6 @@ def _judge_safety(claim: StateClaim[S], search: _Search[S, A], path: Path[S, A] 
         witness = render(path, search.machine) + _explanation(claim, path.last)
         return Verdict(claim.name, Outcome.BROKEN, sentence, witness)
     states = _count(len(search.parents), "state")
-    if search.cut:
-        sentence = f"Not broken in {states}, but {search.cut} ended the search."
-        return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
     if not search.parents:
         return Verdict(claim.name, Outcome.UNDETERMINED, "The machine has no state at all.")
     missing = tuple(guard for guard in claim.guards if guard not in search.sightings)

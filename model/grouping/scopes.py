@@ -1,4 +1,4 @@
-"""Every small stream with every cut through the routers, and the planted bugs that break them.
+"""Every small stream with every cut through the routers.
 
 Rules of this file:
 
@@ -23,9 +23,6 @@ from model.grouping.claims import (
     judge,
 )
 from model.grouping.machine import run
-from model.grouping.rules import RULES
-from model.grouping.state import Rules
-from model.grouping.variants import VARIANTS
 from model.vocabulary import Event, GroupingConfig, Workload
 
 
@@ -110,12 +107,12 @@ EVERYDAY = ("tag", "w-choices", "pkg")
 # --------------------------------------------------------------------------------------- claims
 
 
-def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Stream]]:
+def claims_of(scope: Scope) -> list[StateClaim[Stream]]:
     """Return the promises, each with the case without which it would be untested."""
 
     def judge_stream(stream: Stream) -> Judgement:
         workload = scope.workload(stream)
-        return judge(workload, run(workload, rules))
+        return judge(workload, run(workload))
 
     # Such short streams have few keys, and pkg gives no key more than two places.
     hot = "tuples of heavy keys"
@@ -127,12 +124,7 @@ def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Stream]]:
     return claims_on_workloads(judge_stream, guards)
 
 
-def explore(scope: str, variant: str | None = None) -> Exploration[Stream, str]:
-    """Search a scope; with a variant, until the promise that it breaks is broken.
-
-    Raises KeyError for an unknown name.
-    """
+def explore(scope: str) -> Exploration[Stream, str]:
+    """Search a scope. Raise ``KeyError`` for an unknown name."""
     chosen = SCOPES[scope]
-    bug = None if variant is None else VARIANTS[variant]
-    claims = claims_of(chosen, RULES if bug is None else bug.rules)
-    return search(chosen.machine(), claims, promise=None if bug is None else bug.promise)
+    return search(chosen.machine(), claims_of(chosen))

@@ -1,4 +1,4 @@
-"""All scripts of a few nodes with every small stream, and the planted bugs that break them.
+"""All scripts of a few nodes with every small stream.
 
 Rules of this file:
 
@@ -18,9 +18,7 @@ from model.checking.claims import Judgement
 from model.checking.explorer import Exploration, Machine, StateClaim, claims_on_workloads
 from model.checking.explorer import explore as search
 from model.script.claims import CLAIMS, HOSTS, LOAD, judge
-from model.script.rules import RULES, Rules
 from model.script.run import run
-from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US
 from model.vocabulary.script.tree import (
@@ -188,24 +186,19 @@ EVERYDAY = ("small",)
 # --------------------------------------------------------------------------------------- claims
 
 
-def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Beginning]]:
+def claims_of(scope: Scope) -> list[StateClaim[Beginning]]:
     """Return the promises, each with the case without which it would be untested."""
 
     def judge_beginning(beginning: Beginning) -> Judgement:
         workload = scope.workload(beginning)
-        return judge(workload, run(workload, rules))
+        return judge(workload, run(workload))
 
     # Nothing is split with a cap of twice an even share.
     guards = {**CLAIMS.guards, HOSTS: CLAIMS.guards[LOAD]}
     return claims_on_workloads(judge_beginning, guards)
 
 
-def explore(scope: str, variant: str | None = None) -> Exploration[Beginning, Letter]:
-    """Search a scope; with a variant, until the promise that it breaks is broken.
-
-    Raises KeyError for an unknown name.
-    """
+def explore(scope: str) -> Exploration[Beginning, Letter]:
+    """Search a scope. Raise ``KeyError`` for an unknown name."""
     chosen = SCOPES[scope]
-    bug = None if variant is None else VARIANTS[variant]
-    claims = claims_of(chosen, RULES if bug is None else bug.rules)
-    return search(chosen.machine(), claims, promise=None if bug is None else bug.promise)
+    return search(chosen.machine(), claims_of(chosen))

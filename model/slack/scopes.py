@@ -23,7 +23,6 @@ from model.checking.explorer import (
 )
 from model.slack.protocol import ARRIVAL, Action, Scope, State, Transitions
 from model.slack.rules import RULES
-from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
 from model.windows.scopes import (
     FORGOTTEN,
@@ -270,7 +269,5 @@ def describe_state(scope: Scope, state: State) -> str:
 # ----------------------------------------------------------------------------------- exploration
 
 
-EXPLORER = ScopeExplorer(
-    SCOPES, RULES, VARIANTS, Transitions, claims_of, describe_action, describe_state
-)
+EXPLORER = ScopeExplorer(SCOPES, RULES, Transitions, claims_of, describe_action, describe_state)
 explore = EXPLORER.explore

@@ -24,7 +24,6 @@ from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import Clock
 from model.watermark.machine import Task, TaskState
 from model.watermark.rules import RULES, Rules
-from model.watermark.variants import VARIANTS
 from model.windows.scopes import (
     FORGOTTEN,
     LATE,
@@ -305,7 +304,5 @@ def describe_state(scope: Scope, state: State) -> str:
 # ----------------------------------------------------------------------------------- exploration
 
 
-EXPLORER = ScopeExplorer(
-    SCOPES, RULES, VARIANTS, Transitions, claims_of, describe_action, describe_state
-)
+EXPLORER = ScopeExplorer(SCOPES, RULES, Transitions, claims_of, describe_action, describe_state)
 explore = EXPLORER.explore

@@ -13,7 +13,6 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from model.checking.explorer import Exploration, Machine, StateClaim, always
 from model.checking.explorer import explore as search
-from model.checking.variants import Variant
 from model.vocabulary import Event, Step
 from model.vocabulary.windows import Late, Result, WindowQuery
 from model.windows.machine import SavedStream
@@ -180,31 +179,22 @@ class ScopeExplorer(Generic[ScopeT, S, A, RulesT]):
 
     scopes: Mapping[str, ScopeT]
     rules: RulesT
-    variants: Mapping[str, Variant[RulesT]]
     system_of: Callable[[ScopeT, RulesT], TransitionSystem[S, A]]
     claims_of: Callable[[ScopeT], Sequence[StateClaim[S]]]
     describe_action: Callable[[ScopeT, A], str]
     describe_state: Callable[[ScopeT, S], str]
 
-    def machine_of(self, scope: ScopeT, variant: str | None = None) -> Machine[S, A]:
-        """Return the transition system of a scope, by the right rules or those of a variant."""
-        rules = self.rules if variant is None else self.variants[variant].rules
-        system = self.system_of(scope, rules)
-        return Machine(
-            (system.initial(),),
-            system.actions,
-            lambda action: self.describe_action(scope, action),
-            lambda state: self.describe_state(scope, state),
-        )
-
-    def explore(self, scope: str, variant: str | None = None) -> Exploration[S, A]:
-        """Search a scope; with a variant, until something breaks.
+    def explore(self, scope: str, rules: RulesT | None = None) -> Exploration[S, A]:
+        """Search a scope, by the right rules unless others are given.
 
         Raise ``KeyError`` for an unknown name.
         """
         chosen = self.scopes[scope]
-        return search(
-            self.machine_of(chosen, variant),
-            self.claims_of(chosen),
-            stop_at_first_broken=variant is not None,
+        system = self.system_of(chosen, self.rules if rules is None else rules)
+        machine = Machine(
+            (system.initial(),),
+            system.actions,
+            lambda action: self.describe_action(chosen, action),
+            lambda state: self.describe_state(chosen, state),
         )
+        return search(machine, self.claims_of(chosen))

@@ -27,7 +27,7 @@ COMMANDS = {
     "check": "judge a Structured Streaming job of yours on small random streams with late rows",
     "workload": "write the input of a comparison, for systems in any language",
     "judge": "judge the answers of a system in any language, from files, without Spark and Java",
-    "explore": "explore every behaviour of a model in a small scope, and look for planted bugs",
+    "explore": "explore every behaviour of a model in a small scope",
     "sim": "simulate one timed run of a room: the cost of waiting, missing and correcting",
     "sweep": "run experiments over grids of settings and seeds, in parallel, resumable",
     "report": "write results of sweeps as one page: what was published, what came out, verdicts",

@@ -14,15 +14,20 @@ Rules of this file:
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from model.checking.claims import Judgement, Outcome, Verdict
 from model.vocabulary import System, Trace, Workload
 from straggler.errors import counted
-from straggler.rooms import PlantedBug
+
+if TYPE_CHECKING:
+    from model.checking.variants import Variant
+    from model.join.variants import Variant as ChainVariant
 
 CaseT = TypeVar("CaseT")
 Judge = Callable[[Workload, Trace], Judgement]
+PlantedBug: TypeAlias = "Variant[Any] | ChainVariant"
+"""Rules of the model that break a promise on purpose."""
 
 
 class Kind(Enum):

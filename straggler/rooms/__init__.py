@@ -28,9 +28,6 @@ from straggler.errors import UsageError, refuse_unknown
 if TYPE_CHECKING:
     from model.checking.diff import Difference
     from model.checking.explorer import Exploration
-    from model.checking.explorer import Path as Behaviour
-    from model.checking.variants import Variant
-    from model.join.variants import Variant as ChainVariant
     from sim.kernel.plan import Plan
     from sim.kernel.run import TimedRun
     from sim.timed_room import TimedRoom
@@ -140,10 +137,6 @@ class JudgedCase(NamedTuple):
     """Step classes that are compared."""
 
 
-PlantedBug: TypeAlias = "Variant[Any] | ChainVariant"
-"""Rules of the model that break a promise on purpose."""
-
-
 class Alternatives(NamedTuple):
     """A table of runs with the same arrivals as a timed run, under other settings."""
 
@@ -165,14 +158,8 @@ class Explorer(NamedTuple):
     scopes: Collection[str]
     everyday: tuple[str, ...]
     """Scopes that take seconds, the quickest first."""
-    variants: Mapping[str, PlantedBug]
-    """Planted bugs, by name."""
-    explore: Callable[[str, str | None], AnyExploration]
-    """Explore a scope with the correct rules, or with those of a variant."""
-    homes: Mapping[str, str] = {}
-    """The only scope in which a variant is searched for, by variant; others have no entry."""
-    chart: Callable[[str, str, Behaviour[Any, Any]], tuple[str, ...]] | None = None
-    """Draw a path of a scope with a variant in it. Without it, paths become sentences."""
+    explore: Callable[[str], AnyExploration]
+    """Explore a scope."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,10 @@ from model.join.variants import VARIANTS as OF_CHAINS
 from model.join.variants import explore as explore_join
 from model.script import scopes as script
 from model.slack.scopes import explore as explore_slack
+from model.watermark.scopes import LESS_FOR_MORE
 from model.watermark.scopes import explore as explore_watermark
+from model.windows.scopes import LATE_TOO_EARLY, WROTE_AGAIN
+from tests.quality.claims import variants_of
 
 
 def explore_keys(scope: str) -> Any:
@@ -141,4 +144,23 @@ def test_every_small_stream_of_keys_keeps_every_promise(name: str) -> None:
 def test_every_invariant_of_a_chain_can_fail(claim: str, name: str, home: str) -> None:
     scope = OF_CHAINS[name].spoil(join.SCOPES[home])
     found = search(join.machine_of(scope), claims_of(scope), promise=claim)
+    assert claim in {each.claim for each in found.verdicts if each.outcome is Outcome.BROKEN}
+
+
+@pytest.mark.parametrize(
+    ("room", "claim", "scope", "name"),
+    [
+        ("slack", "wrong answers are pending", "conformal", "closed_by_state"),
+        ("slack", "each pair once", "conformal", "mixed_tuple_lost"),
+        ("slack", f"never: {WROTE_AGAIN}", "conformal", "lost_update"),
+        ("slack", f"never: {LATE_TOO_EARLY}", "conformal", "early_closing"),
+        ("slack", "slack within 0 and the largest delay", "pd", "slack_winds_up"),
+        ("watermark", "each pair once", "small", "mixed_tuple_lost"),
+        ("watermark", f"never: {LESS_FOR_MORE}", "small", "literal"),
+    ],
+)
+def test_every_claim_on_the_states_of_a_task_can_fail(
+    room: str, claim: str, scope: str, name: str
+) -> None:
+    found = EXPLORE[room](scope, variants_of(room)[name].rules)
     assert claim in {each.claim for each in found.verdicts if each.outcome is Outcome.BROKEN}

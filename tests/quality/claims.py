@@ -1,5 +1,6 @@
 """All claims of a room, and the workloads on which a planted bug breaks one of them."""
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
@@ -22,6 +23,12 @@ CASES = 50
 def reference(room: str) -> Run:
     """Return the model of a room; the reference of room join joins without a chain."""
     return run_chain if room == "join" else find_room(room).reference()
+
+
+def variants_of(room: str) -> Mapping[str, Any]:
+    """Return the planted bugs of a room that are rules of its model, by name."""
+    variants: Mapping[str, Any] = import_module(f"model.{room}.variants").VARIANTS
+    return variants
 
 
 @cache
@@ -50,7 +57,7 @@ def workloads(room: str) -> list[Workload]:
         drawn = [each for pair in zip(tag, drawn, strict=False) for each in pair]
     if room == "script":  # few drawn scripts have a result that is not finite
         drawn = [*telling_scripts.TELLING.values(), *drawn]
-    return [*(each.example for each in find_room(room).explorer.variants.values()), *drawn]
+    return [*(each.example for each in variants_of(room).values()), *drawn]
 
 
 def broken(room: str, workload: Workload, trace: Trace) -> set[str]:

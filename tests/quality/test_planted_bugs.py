@@ -5,7 +5,6 @@ Spark, ``test_simulated_operators.py`` in what Spark's operators restore.
 """
 
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from model.grouping.rules import least
 from model.join.state_claims import LOST, STUCK
 from model.vocabulary import Event, GroupingConfig, Workload
 from straggler.rooms import find_room, room_names
-from tests.quality.claims import assert_breaks, broken, claims_of, reference
+from tests.quality.claims import assert_breaks, broken, claims_of, reference, variants_of
 from tests.quality.model_bugs import MODEL, STALE_FINALS
 from tests.quality.planting import Planted
 
@@ -24,7 +23,7 @@ from tests.quality.planting import Planted
 def is_variant_of(room: str, claim: str) -> bool:
     """Return whether a claim is the promise of its variant, which has a test of its own."""
     bug = MODEL[room][claim]
-    return isinstance(bug, str) and find_room(room).explorer.variants[bug].promise == claim
+    return isinstance(bug, str) and variants_of(room)[bug].promise == claim
 
 
 CASES = [
@@ -46,7 +45,7 @@ def test_a_bug_of_the_model_breaks_its_claim(room: str, claim: str) -> None:
     if isinstance(bug, Planted):
         assert_breaks(room, claim, reference(room), bug)
         return
-    variant = find_room(room).explorer.variants[bug]
+    variant = variants_of(room)[bug]
     assert claim in broken(room, variant.example, variant.make_system()(variant.example))
 
 
@@ -57,10 +56,10 @@ def test_a_final_answer_that_is_not_the_latest_breaks_a_claim(room: str) -> None
 
 @pytest.mark.parametrize(
     ("room", "name"),
-    [(room, name) for room in room_names() for name in find_room(room).explorer.variants],
+    [(room, name) for room in room_names() for name in variants_of(room)],
 )
 def test_a_variant_breaks_its_promise_and_the_right_rules_keep_it(room: str, name: str) -> None:
-    variant: Any = find_room(room).explorer.variants[name]
+    variant = variants_of(room)[name]
     example = variant.example
     right, wrong = reference(room)(example), variant.make_system()(example)
     assert broken(room, example, right) == set()

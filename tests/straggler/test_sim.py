@@ -11,42 +11,14 @@ from sim.kernel.distributions import Constant
 from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from straggler.cli import sim
-from straggler.rooms import find_room, room_names
 from tests.straggler.command import Straggler
 
 
-def test_a_scope_is_searched_and_every_planted_bug_found(straggler: Straggler) -> None:
+def test_a_scope_is_searched(straggler: Straggler) -> None:
     done = straggler("explore", "slack", "--scope", "conformal")
     assert done.code == 0
     assert "scope conformal: 1,568 states, 2,631 transitions, depth 18" in done.out
-    assert "14 of 14 planted bugs are caught." in done.out
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("room", room_names())
-def test_every_planted_bug_of_a_room_is_found(straggler: Straggler, room: str) -> None:
-    done = straggler("explore", room)
-    assert (done.code, done.err) == (0, "")
-    caught = re.search(r"(\d+) of (\d+) planted bugs are caught\.$", done.out.strip())
-    assert caught
-    assert int(caught[1]) == int(caught[2]) == len(find_room(room).explorer.variants)
-
-
-@pytest.mark.parametrize(
-    ("room", "variant", "told"),
-    [
-        ("slack", "lost_update", "Correct rule: The stream never writes a closed window again"),
-        ("join", "no_numbers", "      6. |                                 --> [r0] => (r0 s0) A"),
-        ("grouping", "heavy_drawn", "4. A tuple of key a arrives: arrived have ab | a."),
-        ("script", "at_every_change", 'x = avg("a", 3, 2) - sum("a", 2, 1)'),
-    ],
-)
-def test_a_planted_bug_tells_its_shortest_path(
-    straggler: Straggler, room: str, variant: str, told: str
-) -> None:
-    done = straggler("explore", room, "--variant", variant)
-    assert (done.code, told in done.out) == (1, True), done.out
+    assert "Every claim holds in 1,568 states." in done.out
 
 
 def options(settings: str) -> list[str]:

@@ -13,7 +13,6 @@ from model.grouping.balance import total_speed, work_us
 from model.grouping.claims import judge
 from model.grouping.evidence import Evidence, evidence_of
 from model.grouping.scopes import EVERYDAY, SCOPES, explore
-from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Route
 from model.windows.evidence import has_exact_sums
@@ -211,9 +210,7 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
 EXPLORER = Explorer(
     scopes=tuple(SCOPES),
     everyday=EVERYDAY,
-    variants=VARIANTS,
     explore=explore,
-    homes=dict.fromkeys(VARIANTS, "tag"),
 )
 
 EXAMPLE = {

@@ -6,14 +6,12 @@ import straggler
 from model.checking import diff
 from model.checking.claims import COMPLETE, Judgement, Outcome, Recording, Verdict
 from model.checking.diff import Difference
-from model.checking.explorer import Path
 from model.join.claims import judge
 from model.join.control import decision_at
 from model.join.oracle import make_system
 from model.join.replay import CLAIM as CONFORMS
-from model.join.scopes import EVERYDAY, SCOPES, State, chart
-from model.join.state import Action
-from model.join.variants import VARIANTS, explore, scope_of
+from model.join.scopes import EVERYDAY, SCOPES
+from model.join.variants import explore
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import (
     ANSWERS,
@@ -218,18 +216,7 @@ def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
     return (Remark("recording", sentence, {**data, "outcome": str(found[0].outcome)}),)
 
 
-def _draw_chart(scope: str, variant: str, path: Path[State, Action]) -> tuple[str, ...]:
-    return chart(scope_of(scope, variant), path)
-
-
-EXPLORER = Explorer(
-    scopes=tuple(SCOPES),
-    everyday=EVERYDAY,
-    variants=VARIANTS,
-    explore=explore,
-    homes={name: variant.home for name, variant in VARIANTS.items()},
-    chart=_draw_chart,
-)
+EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, explore=explore)
 
 EXAMPLE = {
     "scenario": "bursts",

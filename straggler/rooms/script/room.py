@@ -12,7 +12,6 @@ from model.script import make_system
 from model.script.claims import judge
 from model.script.evidence import align, deviation
 from model.script.scopes import EVERYDAY, SCOPES, explore
-from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import (
     ANSWERS,
@@ -267,7 +266,7 @@ def settings(workload: Workload) -> Mapping[str, object]:
     return {**{name: getattr(config, name) for name in names}, **scripts}
 
 
-EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)
+EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, explore=explore)
 
 EXAMPLE = {
     "seconds": "20",

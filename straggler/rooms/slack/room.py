@@ -9,7 +9,6 @@ from model.slack import make_system
 from model.slack.claims import judge
 from model.slack.evidence import IDENTITY
 from model.slack.scopes import SCOPES, explore
-from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import GONE, WORDS, Judged, Progress
 from model.vocabulary.windows import ANSWERS, Correction, Final, Late, Rejected, Result
@@ -78,7 +77,6 @@ def guard(case: Case, figures: Figures) -> Verdict:
 EXPLORER = Explorer(
     scopes=tuple(SCOPES),
     everyday=("conformal", "pd", "small", "redelivery"),
-    variants=VARIANTS,
     explore=explore,
 )
 

@@ -13,7 +13,6 @@ from model.watermark import make_system
 from model.watermark.claims import judge
 from model.watermark.evidence import IDENTITY
 from model.watermark.scopes import SCOPES, explore
-from model.watermark.variants import VARIANTS
 from sim.watermark import SETTINGS, from_settings
 from sim.watermark.room import TIMED_ROOM
 from straggler.errors import counted
@@ -86,7 +85,6 @@ def guard(case: Case, figures: Figures) -> Verdict:
 EXPLORER = Explorer(
     scopes=tuple(SCOPES),
     everyday=("small", "scaled", "redelivery"),
-    variants=VARIANTS,
     explore=explore,
 )
 
