@@ -280,22 +280,14 @@ VARIANTS: Mapping[str, Variant] = {
 }
 
 
-def scope_of(name: str, variant: str | None = None) -> Scope:
-    """Return a scope, or what a variant makes of it.
-
-    Raises KeyError for an unknown name.
-    """
-    return SCOPES[name] if variant is None else VARIANTS[variant].spoil(SCOPES[name])
-
-
 def explore(scope: str, variant: str | None = None) -> Exploration[State, Action]:
     """Search a scope; with a variant, until the promise that it breaks is broken.
 
     Raises KeyError for an unknown name.
     """
-    chosen = scope_of(scope, variant)
-    return search(
-        machine_of(chosen),
-        claims_of(chosen),
-        promise=None if variant is None else VARIANTS[variant].promise,
-    )
+    chosen = SCOPES[scope]
+    if variant is None:
+        return search(machine_of(chosen), claims_of(chosen))
+    bug = VARIANTS[variant]
+    spoilt = bug.spoil(chosen)
+    return search(machine_of(spoilt), claims_of(spoilt), promise=bug.promise)
