@@ -33,7 +33,7 @@ def written_and_read(case: Workload) -> Workload:
     return case.with_(config=replace(config, workflows=read).to_json())
 
 
-@promised(*put_to_the_test(CLAIMS), "late after a silence", examples=50)
+@promised(*put_to_the_test(CLAIMS), "undefined times", "late after a silence", examples=50)
 @telling(each.example for each in VARIANTS.values())
 @telling(CLOSE_CALLS)
 @telling(TELLING.values())

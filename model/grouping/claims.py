@@ -2,13 +2,12 @@
 
 Rules of this file:
 
-* A trace is judged against its workload by counting and nested loops, without any router. The
-  candidates of a key follow from the policy's definition and the heavy keys that the trace names.
+* A trace is judged against its workload by counting and nested loops, without any router.
 * Every aggregate is computed from all values at once, without merging. Sums that depend on
   the order of their values are compared within rounding, everything else exactly.
 * Balance is about probabilities: ``balance_claims`` needs the distribution of the keys.
-* Counts of heavy keys, the choice among candidates and partial aggregates are judged by comparison
-  with the reference alone.
+* Counts of heavy keys, candidates and the choice among them, partial aggregates and rejections are
+  judged by comparison with the reference alone.
 """
 
 from collections import Counter
@@ -21,7 +20,6 @@ from model.checking.claims import COMPLETE, Claim, ClaimSet, Judgement, Recordin
 from model.grouping.evidence import PLACES, Evidence, evidence_of
 from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import (
-    REASON_NOT_FINITE,
     Answer,
     Heavy,
     Rejected,
@@ -30,10 +28,8 @@ from model.vocabulary.grouping import (
 from model.windows.evidence import has_exact_sums
 
 ONCE = "every arrival goes to one instance"
-CANDIDATE = "every tuple goes to a candidate of its key"
 FEW = "few instances a key"
 ANSWERS = "answers are those of all tuples"
-REJECTIONS = "rejected is what is not finite"
 
 TWO_OR_LESS = ("pkg", "w-choices", "tag-literal", "tag")
 """Policies under which a light key has at most 2 candidates."""
@@ -62,26 +58,6 @@ def _refute_once(seen: Evidence) -> Iterator[str]:
                 )
     for seq in sorted(set(seen.routes) - known):
         yield f"Arrival {seq} was routed, but the workload has no such arrival."
-
-
-def _refute_candidates(seen: Evidence) -> Iterator[str]:
-    """Yield heavy keys with other candidates than the policy's, and tuples that went elsewhere."""
-    for window in seen.windows:
-        table = seen.table(window)
-        for named in seen.heavy.get(window.number, []):
-            expected = tuple(sorted(table.candidates(named.key)))
-            if named.candidates != expected:
-                yield (
-                    f"Candidates of the heavy key {named.key!r} in window {window.number} are "
-                    f"{named.candidates}; the policy has {expected}."
-                )
-        for event in window.arrivals:
-            at, candidates = seen.instance(event), table.candidates(event.key)
-            if at is not None and at not in candidates:
-                yield (
-                    f"Arrival {event.seq} went to instance {at}; "
-                    f"candidates of key {event.key!r} are {tuple(sorted(candidates))}."
-                )
 
 
 # ------------------------------------------------------------ promise 3: few instances a key
@@ -135,17 +111,6 @@ def _refute_answers(seen: Evidence) -> Iterator[str]:
         yield f"There is an answer for key {key!r} in window {window}, which has no tuple."
 
 
-def _refute_rejections(seen: Evidence) -> Iterator[str]:
-    arrivals = [event for window in seen.windows for event in window.arrivals]
-    expected = Counter(
-        Rejected(event.seq, REASON_NOT_FINITE) for event in arrivals if not isfinite(event.value)
-    )
-    found = Counter(seen.trace.of(Rejected))
-    for what, counted in (("not rejected", expected - found), ("rejected", found - expected)):
-        for each in sorted(counted.elements()):
-            yield f"Arrival {each.seq} is {what}: {each.reason}."
-
-
 def _is_aggregate_of(found: Answer, values: Sequence[float]) -> bool:
     counts = (found.n, found.least, found.greatest) == (len(values), min(values), max(values))
     if has_exact_sums(values):
@@ -197,7 +162,6 @@ def _keys_at_several_instances(seen: Evidence) -> int:
 CLAIMS: ClaimSet[Evidence] = ClaimSet(
     (
         Claim(ONCE, "several senders", _refute_once, needs=((Route,),)),
-        Claim(CANDIDATE, "tuples of heavy keys", _refute_candidates, needs=((Route,), (Heavy,))),
         Claim(
             FEW,
             "heavy keys with more than 2 candidates",
@@ -210,13 +174,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             "keys at several instances",
             _refute_answers,
             needs=((Answer,),),
-            of_answers=True,
-        ),
-        Claim(
-            REJECTIONS,
-            "rejected arrivals",
-            _refute_rejections,
-            needs=((Rejected,),),
             of_answers=True,
         ),
         row_claim(
@@ -233,7 +190,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         "several senders": lambda seen: int(seen.config.senders > 1),
         "full summaries": Evidence.full_summaries,
         "keys at several instances": _keys_at_several_instances,
-        "rejected arrivals": lambda seen: len(seen.trace.of(Rejected)),
         **row_cases(lambda seen: seen.accounts, *PLACES),
     },
 )

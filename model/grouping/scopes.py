@@ -15,13 +15,7 @@ from typing import NamedTuple
 from model.checking.claims import Judgement
 from model.checking.explorer import Exploration, Machine, StateClaim, claims_on_workloads
 from model.checking.explorer import explore as search
-from model.grouping.claims import (
-    CANDIDATE,
-    CLAIMS,
-    FEW,
-    REJECTIONS,
-    judge,
-)
+from model.grouping.claims import CLAIMS, FEW, judge
 from model.grouping.machine import run
 from model.vocabulary import Event, GroupingConfig, Workload
 
@@ -114,13 +108,9 @@ def claims_of(scope: Scope) -> list[StateClaim[Stream]]:
         workload = scope.workload(stream)
         return judge(workload, run(workload))
 
-    # Such short streams have few keys, and pkg gives no key more than two places.
-    hot = "tuples of heavy keys"
-    guards = {**CLAIMS.guards, CANDIDATE: hot}
-    if scope.config.policy == "pkg":
-        guards[FEW] = hot
-    if scope.keys == scope.keys.lower():
-        del guards[REJECTIONS]
+    guards = {**CLAIMS.guards}
+    if scope.config.policy == "pkg":  # which gives no key more than two places
+        guards[FEW] = "tuples of heavy keys"
     return claims_on_workloads(judge_stream, guards)
 
 

@@ -17,7 +17,7 @@ from model.grouping.candidates import (
     drawn_by_speed,
     two_instances,
 )
-from model.grouping.claims import CANDIDATE, FEW
+from model.grouping.claims import FEW
 from model.grouping.machine import system
 from model.grouping.rules import COSTS, RULES
 from model.grouping.state import Rules, Table
@@ -84,7 +84,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
         _variant(
             "uniform_if_light",
-            CANDIDATE,
+            AGREEMENT,
             "A light key's two candidates are uniform, whatever the speeds are.",
             PAPER,
             "The two are the first of its rendezvous order, which is weighted by speed.",

@@ -5,6 +5,7 @@ Rules of this file:
 * A trace is compared with the meaning of its workload, and its placement with the optimum that
   trying everything finds. Neither knows the sharing graph.
 * Only a guard uses the graph: it counts the computations that are shared.
+* Times without a result and rejections are judged by comparison with the reference alone.
 * A trace may leave out which sensors a worker is sent; then nothing is said about placement.
 """
 
@@ -19,13 +20,11 @@ from model.script.accounts import PLACES, below
 from model.script.evidence import Evidence, evidence_of
 from model.script.rules import RULES
 from model.script.run import admit
-from model.vocabulary import ScriptConfig, Step, Trace, Workload
+from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import REASON_LATE, Hosted, Rejected, Result, Undefined
 from model.vocabulary.script.tree import Name, Number, Sensor, Union, walk
 
 RESULTS = "results are what the workflows mean"
-UNDEFINED = "where nothing finite comes out is told"
-REJECTIONS = "rejected is what is late or not finite"
 HOSTS = "workers are sent the sensors that are asked for"
 LOAD = "no worker has more than the bound of LPT"
 COMPONENTS_MAX = 8
@@ -34,22 +33,17 @@ COMPONENTS_MAX = 8
 # ---------------------------------------------------------------------------------------- results
 
 
-def _described(step: Step) -> str:
-    if isinstance(step, Result):
-        return f"{step.name} = {step.value:g} of {step.workflow} at {step.ts_us:,} us"
-    if isinstance(step, Undefined):
-        return f"undefined {step.name} of {step.workflow} at {step.ts_us:,} us"
-    assert isinstance(step, Rejected)
-    return f"rejection of arrival {step.seq}: {step.reason}"
-
-
-def _differences(word: type[Result | Undefined | Rejected], seen: Evidence) -> Iterator[str]:
-    """Yield the steps of a kind that are missing or should not be there."""
-    expected, found = (Counter(trace.of(word)) for trace in (seen.expected, seen.trace))
+def _against_results(seen: Evidence) -> Iterator[str]:
+    """Yield results that are missing or should not be there."""
+    expected, found = (Counter(trace.of(Result)) for trace in (seen.expected, seen.trace))
     for step in sorted((expected - found).elements()):
         yield f"There is no {_described(step)}."
     for step in sorted((found - expected).elements()):
         yield f"There should be no {_described(step)}."
+
+
+def _described(step: Result) -> str:
+    return f"{step.name} = {step.value:g} of {step.workflow} at {step.ts_us:,} us"
 
 
 # ------------------------------------------------------------------------- the placement of a trace
@@ -180,22 +174,8 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         Claim(
             RESULTS,
             "shared computations",
-            lambda seen: _differences(Result, seen),
+            _against_results,
             needs=((Result,),),
-            of_answers=True,
-        ),
-        Claim(
-            UNDEFINED,
-            "undefined times",
-            lambda seen: _differences(Undefined, seen),
-            needs=((Undefined,),),
-            of_answers=True,
-        ),
-        Claim(
-            REJECTIONS,
-            "late arrivals",
-            lambda seen: _differences(Rejected, seen),
-            needs=((Rejected,),),
             of_answers=True,
         ),
         Claim(

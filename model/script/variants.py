@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 
-from model.checking.variants import PLANTED, Variant
-from model.script.claims import LOAD, REJECTIONS, RESULTS
+from model.checking.variants import AGREEMENT, PLANTED, Variant
+from model.script.claims import LOAD, RESULTS
 from model.script.rules import RULES, Rules
 from model.script.run import system
 from model.vocabulary import Event, ScriptConfig, Workload
@@ -115,7 +115,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
         _variant(
             "watermark_falls",
-            REJECTIONS,
+            AGREEMENT,
             "A watermark falls when the wait becomes longer.",
             PLANTED,
             "A watermark never falls: what was known stays known.",

@@ -11,7 +11,6 @@ from model.checking.claims import ClaimSet, Outcome
 from model.join.run import run as run_chain
 from model.vocabulary import Trace, Workload
 from straggler.rooms import find_room
-from straggler.strategies import telling_scripts
 from straggler.strategies.examples import cases_of, collect
 from tests.quality.planting import Planted, Run
 
@@ -55,8 +54,6 @@ def workloads(room: str) -> list[Workload]:
     if room == "grouping":  # few drawn routers have heavy keys with sets of their own
         tag = [each.with_(config={**each.config, "policy": "tag"}) for each in drawn[::3]]
         drawn = [each for pair in zip(tag, drawn, strict=False) for each in pair]
-    if room == "script":  # few drawn scripts have a result that is not finite
-        drawn = [*telling_scripts.TELLING.values(), *drawn]
     return [*(each.example for each in variants_of(room).values()), *drawn]
 
 

@@ -11,7 +11,6 @@ from model.checking.accounts import EVERY_ROW
 from model.grouping import machine as grouping
 from model.join import oracle
 from model.script.intake import REDELIVERED, Intake
-from model.script.meaning import undefined_times
 from model.slack import rules
 from model.vocabulary import Step, Trace
 from model.vocabulary.grouping import Route
@@ -128,12 +127,10 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
     },
     "grouping": {
         "every arrival goes to one instance": Planted(grouping.run, _without_odd_routes),
-        "every tuple goes to a candidate of its key": "uniform_if_light",
         "few instances a key": "heavy_drawn",
         "answers are those of all tuples": Planted(
             grouping.merge_aggregates, lambda right, parts, top: right([*parts][:1], top)
         ),
-        "rejected is what is not finite": Planted(grouping.Machine.serve, lambda *_given: ()),
         EVERY_ROW: Planted(
             grouping.Machine.serve,
             lambda right, self, instance, window, event: (
@@ -143,8 +140,6 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
     },
     "script": {
         "results are what the workflows mean": "at_every_change",
-        "where nothing finite comes out is told": Planted(undefined_times, lambda *_given: []),
-        "rejected is what is late or not finite": "watermark_falls",
         "workers are sent the sensors that are asked for": NEXT_WORKER,
         "no worker has more than the bound of LPT": "target_not_charged",
         EVERY_ROW: Planted(Intake.admit, _every_fifth(REDELIVERED)),

@@ -135,7 +135,7 @@ def test_without_the_cases_that_matter_nothing_is_determined(
         ("join", f"{OWN}:loses_pairs", " is missing.", 4),
         ("join", f"{OWN}:doubles_pairs", " was not expected.", 4),
         ("join", f"{OWN}:miscounts_copies", "are a behaviour of the protocol: Step ", 4),
-        ("grouping", f"{OWN}:uniform_if_light", "a candidate of its key", 2),
+        ("grouping", f"{OWN}:uniform_if_light", "differs from the simulation: ", 2),
         ("grouping", f"{OWN}:answers_one_less", "answers are those of all tuples: The answer", 2),
         ("script", f"{OWN}:stamps_the_end", "results are what the", 1),
     ],
