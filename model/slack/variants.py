@@ -80,7 +80,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
     for variant in (
         _variant(
             "early_closing",
-            "an in-order stream has no slack and nothing late",
+            "an in-order stream has nothing late",
             "A window closes when the largest timestamp that it can hold is at most t_max - K.",
             PAPER,
             "A window is half open and closes when its end is at most the watermark.",
@@ -143,7 +143,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
         _variant(
             "slack_winds_up",
-            "slack within 0 and the largest delay",
+            "slack follows alpha",
             "K is alpha * k with whatever alpha the differential law has reached.",
             PAPER,
             "The factor applied is clipped to [0, 1], even where alpha is not.",

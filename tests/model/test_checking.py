@@ -60,7 +60,7 @@ def test_a_missing_kind_is_never_green() -> None:
         Late: {"nothing owed after the flush", "wrong answers are pending", "each pair once"},
         Cleared: {"nothing owed after the flush", "wrong answers are pending"},
         Result: {"wrong answers are pending", "each pair once"},
-        Judged: {"misses within the conformal bound"},
+        Judged: {"the controller answers for its misses"},
         Progress: {"corrections do not wait"},
     }.items():
         found = outcomes(STREAM, only(run(STREAM), *(everything - {word})))

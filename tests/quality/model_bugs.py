@@ -87,14 +87,7 @@ MODEL: Mapping[str, Mapping[str, Bug]] = {
         "each pair once": "counts_twice",
         "exact means all rows": "rejected_rows_do_not_matter",
         "corrections do not wait": "gamma_only",
-        "slack within 0 and the largest delay": "slack_winds_up",
-        "an in-order stream has no slack and nothing late": "early_closing",
-        "misses within the conformal bound": Planted(
-            rules.conformal_step,
-            lambda _right, config, factor, _seen: (
-                factor.alpha - config.learning_rate * config.delta / 2
-            ),
-        ),
+        "an in-order stream has nothing late": "early_closing",
         "slack follows alpha": "half_the_delay",
         "what is late came later than the slack": EARLY,
         "the controller answers for its misses": OTHER_WAY,
