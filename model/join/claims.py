@@ -225,7 +225,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         "results across epochs": _results_across_epochs,
         "rejected arrivals": lambda seen: len(seen.admitted.rejected),
         "arrivals late by a floor": _late_by_a_floor,
-        "redelivered tuples": lambda seen: seen.admitted.redelivered,
         "pairs outside of the epochs of a query": lambda seen: len(seen.forbidden),
         "protocol steps": _protocol_steps,
         "tuples held when workers came or went": _held_at_changes,

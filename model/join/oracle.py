@@ -98,8 +98,6 @@ class Admission(NamedTuple):
 
     streams: Mapping[str, Admitted]
     rejected: list[Rejected]
-    redelivered: int
-    """Number of arrivals that repeat an admitted tuple and are not rejected."""
     floors_us: list[Mapping[str, int]]
     """Floors of the watermarks, by epoch and stream."""
 
@@ -120,7 +118,6 @@ class Mark(NamedTuple):
     tuples: Mapping[str, int]
     """Number of admitted tuples, by stream."""
     rejected: int
-    redelivered: int
     progress: Mapping[str, Progress]
 
 
@@ -131,7 +128,6 @@ class Gate:
         self.config = config
         self.admitted = {stream: Admitted([], [], []) for stream in STREAMS}
         self.rejected: list[Rejected] = []
-        self.redelivered = 0
         self.progress: dict[str, Progress] = {**AT_FIRST}
         """Progress of the streams, by stream."""
         self._known: dict[str, set[int]] = {stream: set() for stream in STREAMS}
@@ -170,9 +166,7 @@ class Gate:
             is_accepted = True
             if ts_us < wm_us:
                 self.rejected.append(_rejected(event, REASON_LATE))
-            elif source_id in known:
-                self.redelivered += 1
-            else:
+            elif source_id not in known:
                 known.add(source_id)
                 if lateness_us is not None and ts_us - lateness_us > wm_us:
                     wm_us = ts_us - lateness_us
@@ -184,7 +178,7 @@ class Gate:
     def mark(self) -> Mark:
         """Return how far the gate has come, for :meth:`go_back`."""
         tuples = {stream: len(admitted.tuples) for stream, admitted in self.admitted.items()}
-        return Mark(tuples, len(self.rejected), self.redelivered, {**self.progress})
+        return Mark(tuples, len(self.rejected), {**self.progress})
 
     def go_back(self, mark: Mark) -> None:
         """Forget every decision since a mark: its arrivals will be offered again."""
@@ -193,7 +187,6 @@ class Gate:
             self._known[stream].difference_update([each.source_id for each in tuples[count:]])
             del tuples[count:], watermarks_us[count:], epochs[count:]
         del self.rejected[mark.rejected :]
-        self.redelivered = mark.redelivered
         self.progress = {**mark.progress}
 
 
@@ -208,7 +201,7 @@ def admission(workload: Workload) -> Admission:
         floors_us.append(gate.begin_epoch())
         for stream, events in groupby(batch, attrgetter("stream")):
             gate.offer(stream, epoch, events)
-    return Admission(gate.admitted, gate.rejected, gate.redelivered, floors_us)
+    return Admission(gate.admitted, gate.rejected, floors_us)
 
 
 def _with_arrivals(before: Progress, admitted: Sequence[Event], *, showed_life: bool) -> Progress:

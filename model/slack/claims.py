@@ -61,7 +61,6 @@ def _judged_with_a_negative_value(evidence: Evidence) -> int:
 
 CASES: Mapping[str, Callable[[Evidence], int]] = {
     "late pairs": lambda seen: sum(map(len, seen.observed.late.values())),
-    "judged windows": lambda seen: len(_steps(seen, Judged)),
     "misses": lambda seen: sum(judged.miss for judged in _steps(seen, Judged)),
     "tasks with a delay": _tasks_with_a_delay,
     "windows": lambda seen: len(seen.truth.windows),

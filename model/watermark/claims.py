@@ -17,7 +17,7 @@ from model.checking.accounts import row_cases
 from model.checking.claims import COMPLETE, ClaimSet, Judgement, Recording
 from model.vocabulary import Trace, WatermarkConfig, Workload
 from model.vocabulary.watermark import Clock, Inserted
-from model.vocabulary.windows import Cleared, Late, Rejected, Revision
+from model.vocabulary.windows import Cleared, Late, Revision
 from model.watermark.evidence import Moment, Observation, Truth, moments_of, observe_trace, truth_of
 from model.windows import claims
 from model.windows.accounts import PLACES
@@ -85,8 +85,6 @@ CASES: Mapping[str, Callable[[Evidence], int]] = {
     "corrections": lambda seen: len(
         {(step.task, step.batch) for step in seen.observed.trace.of(Revision)}
     ),
-    "redelivered tuples": lambda seen: len(seen.truth.deliveries),
-    "rejected arrivals": lambda seen: len(seen.observed.trace.of(Rejected)),
     LACKING: lambda seen: count_incomplete_windows(seen.truth),
     **row_cases(lambda seen: seen.accounts, *PLACES),
 }
