@@ -84,7 +84,7 @@ def _query_options(room: Room) -> Iterator[Option]:
 
 
 def column_options() -> Iterator[Option]:
-    """Yield an option for each column, and those for the form of the file and for bad rows."""
+    """Yield an option for each column, and those for the form of the file."""
     for flag, help, is_rare in _COLUMNS:
         yield Option(flag, help, metavar="COLUMN", section=SECTION, is_rare=is_rare)
     units = click.Choice(TIME_UNITS)
@@ -98,8 +98,6 @@ def column_options() -> Iterator[Option]:
     yield Option("--header", header, type=Header(), metavar="LINE", **rare)
     guard = "how far an event time may lie beyond its arrival, or none (1d)"
     yield Option("--max-future", guard, type=MaxFuture(), **rare)
-    strict = "refuse a file with bad rows, instead of setting them aside"
-    yield Option("--strict", strict, is_flag=True, **rare)
 
 
 def columns_of(args: Arguments) -> Columns:
@@ -112,7 +110,6 @@ def columns_of(args: Arguments) -> Columns:
     return Columns(
         **given,
         max_future_us=args.max_future,
-        is_strict=args.strict,
         differences=_given(args, "s_"),
     )
 

@@ -40,8 +40,6 @@ class Columns:
     """Limit of event time minus arrival time; default: a day, if there are arrival times."""
     since_1970: bool = False
     """Whether rows with an event time before 1970 are set aside."""
-    is_strict: bool = False
-    """Whether a bad row is an error, and not set aside."""
     needs_times: bool = True
     """Whether event times are required; rows without them are a microsecond apart."""
     needs_values: bool = True

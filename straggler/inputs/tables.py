@@ -69,7 +69,7 @@ def read_rows(
     """Return the rows of a file in order of arrival, with ``more`` columns by name in the file.
 
     Raise :class:`UsageError` for a file without a column that is needed, and one without a row that
-    can be used; if ``columns`` are strict, for any bad row.
+    can be used.
     """
     reader = _Reader(frame, columns)
     event_us, arrival_us = reader.times()
@@ -88,8 +88,6 @@ def read_rows(
         if not found.rows:
             raise UsageError(f"{frame.file} has no rows")
         raise UsageError(f"no row can be used of {found.sentence}")
-    if columns.is_strict and found.sentence:
-        raise UsageError(f"{found.sentence}; without --strict they are set aside")
     if arrival_us is None:
         arrival_us = event_us.copy()
         arrival_us[kept] = np.maximum.accumulate(event_us[kept])

@@ -3,7 +3,6 @@
 The reader is not asked: a file is put together from pieces.
 """
 
-from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
@@ -122,11 +121,11 @@ def _quoted(cell: str, separator: str) -> str:
     return f'"{cell}"' if set(cell) & {separator, "\n"} else cell
 
 
-def read_file(folder: Path, file: MessyFile, is_strict: bool = False) -> Recording:
+def read_file(folder: Path, file: MessyFile) -> Recording:
     path = folder / "data.csv"
     path.write_bytes(file.data)
     columns = Columns("at", "amount", "shop", time_unit="s", separator=file.separator)
-    return read_table(path, replace(columns, is_strict=is_strict))
+    return read_table(path, columns)
 
 
 @promised("rows", "rows set aside", "rows without a number", "line breaks in cells", examples=24)
@@ -137,10 +136,7 @@ def test_every_row_is_used_or_set_aside(folder: Path, file: MessyFile, reached: 
         with pytest.raises(UsageError, match=r"has no rows|no row can be used"):
             read_file(folder, file)
         return
-    if file.flaws or lacking:
-        with pytest.raises(UsageError):
-            read_file(folder, file, is_strict=True)
-    recording = read_file(folder, file, is_strict=not (file.flaws or lacking))
+    recording = read_file(folder, file)
     used = sorted(recording.events, key=lambda event: event.source_id)
     assert [each.source_id for each in used] == [row.line for row in file.rows]
     found = [(each.event_time_us // SECOND_US, each.key) for each in used]
