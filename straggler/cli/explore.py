@@ -7,7 +7,7 @@ from rich.console import Console
 from model.checking.claims import Outcome, combine
 from straggler.cli import render
 from straggler.cli.commands import Group, room_group
-from straggler.errors import refuse_unknown
+from straggler.errors import UsageError, refuse_unknown
 from straggler.options import Arguments, Option
 from straggler.rooms import AnyExploration, Room, find_room
 
@@ -26,7 +26,7 @@ def make_command(summary: str) -> Group:
 
 def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     """Yield the option that chooses a scope."""
-    for explorer in (room.explorer for room in rooms):
+    for explorer in filter(None, [room.explorer for room in rooms]):
         scopes = f"{', '.join(explorer.scopes)} (all that take seconds)"
         yield Option("--scope", scopes, metavar="NAME")
 
@@ -34,6 +34,9 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
 def run(args: Arguments) -> int:
     """Explore the scopes, and return the exit code of the worst outcome."""
     explorer = find_room(args.room).explorer
+    if explorer is None:
+        why = "computes its answers from all tuples at once"
+        raise UsageError(f"the model of {args.room} {why}; it has no behaviours to explore")
     scopes = explorer.everyday
     if args.scope is not None:
         refuse_unknown("scope", args.scope, explorer.scopes)

@@ -205,7 +205,6 @@ class Room:
     """Return what was compared in all cases, and agrees with the reference."""
     guard: Callable[[Case, Figures], Verdict]
     """Judge whether the interesting case occurred."""
-    explorer: Explorer
     simulate: Callable[[Mapping[str, str], int], TimedRun]
     """Simulate settings with a seed.
 
@@ -216,6 +215,8 @@ class Room:
     """Simulation of plans and replays, and the plot of a run."""
     example: Mapping[str, str]
     """Settings of a timed run in which unequal workers, tiers, bursts and faults can be seen."""
+    explorer: Explorer | None = None
+    """Small scopes of the model, unless it computes its answers from all tuples at once."""
     slots: Callable[[Workload], int] = lambda _: 2
     """Return the number of task slots that a workload needs."""
     remarks: Callable[[JudgedCase], tuple[Remark, ...]] = lambda _: ()

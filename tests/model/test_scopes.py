@@ -16,7 +16,6 @@ from model.join import scopes as join
 from model.join.state_claims import COMPLETE, COPIES, CROSSED, ONE_PLACE, claims_of
 from model.join.variants import VARIANTS as OF_CHAINS
 from model.join.variants import explore as explore_join
-from model.script import scopes as script
 from model.slack.scopes import explore as explore_slack
 from model.watermark.scopes import LESS_FOR_MORE
 from model.watermark.scopes import explore as explore_watermark
@@ -34,7 +33,6 @@ EXPLORE: dict[str, Callable[..., Any]] = {
     "slack": explore_slack,
     "watermark": explore_watermark,
     "join": explore_join,
-    "script": script.explore,
 }
 EVERYDAY: dict[str, dict[str, tuple[int, int]]] = {
     "slack": {"small": (12_765, 41_726), "pd": (1_568, 2_631), "conformal": (1_568, 2_631)},
@@ -65,7 +63,6 @@ EVERYDAY: dict[str, dict[str, tuple[int, int]]] = {
         "three": (9_038, 30_266),
         "unordered": (29_250, 96_677),
     },
-    "script": {"small": (2_279, 2_226)},
 }
 """States and transitions of scopes that are explored every day."""
 AT_NIGHT: dict[str, dict[str, tuple[int, int]]] = {
@@ -80,7 +77,6 @@ AT_NIGHT: dict[str, dict[str, tuple[int, int]]] = {
         "elastic-large": (137_200, 588_857),
         "balanced-large": (308_452, 1_491_138),
     },
-    "script": {"disorder": (1_023, 1_020), "silent": (2_343, 2_340)},
 }
 """States and transitions of the scopes that take longer."""
 BY_DAY = 27_000

@@ -11,7 +11,6 @@ from model.checking.diff import Difference
 from model.script import make_system
 from model.script.claims import judge
 from model.script.evidence import align, deviation
-from model.script.scopes import EVERYDAY, SCOPES, explore
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import (
     ANSWERS,
@@ -37,7 +36,6 @@ from straggler.options import Arguments
 from straggler.rooms import (
     Alternatives,
     Case,
-    Explorer,
     Figure,
     Figures,
     JudgedCase,
@@ -266,8 +264,6 @@ def settings(workload: Workload) -> Mapping[str, object]:
     return {**{name: getattr(config, name) for name in names}, **scripts}
 
 
-EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, explore=explore)
-
 EXAMPLE = {
     "seconds": "20",
     "placements": "by-unit,all-split",
@@ -301,7 +297,6 @@ ROOM = Room(
     summarise_agreement=summarise_agreement,
     guard=guard,
     remarks=remarks,
-    explorer=EXPLORER,
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=TIMED_ROOM,
     example=EXAMPLE,
