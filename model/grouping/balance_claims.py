@@ -3,29 +3,31 @@
 Rules of this file:
 
 * The bound judges every window by itself: its candidates and times are fixed before its tuples
-  come. The distribution of the keys must be known. Work is measured as loads are, by c_i: for
-  ``tag`` in time, for ``pkg`` in tuples.
+  come. The distribution of the keys must be known.
+* Heavy keys are those that the trace names: whether it may name them, the comparison says. An
+  impossible count is replaced by the nearest possible one.
 * The distance of a router from a fluid is judged on average over windows, in tuples. It does not
   depend on the length of windows, and every policy is compared with what ``tag`` could do.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import SHOWN, Outcome, Verdict
 from model.grouping import balance
 from model.grouping.evidence import Evidence, Window, evidence_of
-from model.grouping.rules import AFRESH
-from model.grouping.state import Table
+from model.grouping.rules import RULES
+from model.grouping.state import Count, Table
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
-from model.vocabulary.grouping import POLICIES
 
 UPPER = "no instance has more work than the bound allows"
 CLOSE = "the makespan is that of a fluid but for a few tuples"
 ROUNDING = 1e-9
+TIMED = ("tag", "tag-literal")
+"""Policies whose loads are times, and 0 at the start of a window."""
 
 Weights: TypeAlias = Mapping[str, int] | Callable[[Event], Mapping[str, int]]
 """Weights with which keys are drawn: the same for all tuples, or by the source of a tuple. The
@@ -41,7 +43,7 @@ class Balance:
     counts: tuple[int, ...]
     """Tuples at each instance."""
     work: int
-    """Largest work of an instance, as loads measure it."""
+    """Largest work of an instance (us)."""
     bound: float
     """Work that this router may give any instance, except with probability delta."""
 
@@ -51,45 +53,48 @@ def balances(
 ) -> tuple[Balance, ...]:
     """Return the balance of every window, in order, if keys are drawn with these weights.
 
-    Raises ``ValueError`` if the bound does not apply: for several senders, and for several windows
-    of a policy whose loads go on.
+    Raises ``ValueError`` if the bound does not apply: for several senders, and for policies that
+    do not balance times.
     """
     seen = evidence_of(workload, trace)
     if seen.config.senders > 1:
         msg = f"senders is {seen.config.senders}; the bound is for one"
         raise ValueError(msg)
-    if len(seen.windows) > 1 and seen.config.policy not in AFRESH:
-        msg = f"there are {len(seen.windows)} windows; loads of {seen.config.policy!r} go on"
+    if seen.config.policy not in TIMED:
+        msg = f"policy is {seen.config.policy!r}; the bound is for {' and '.join(TIMED)}"
         raise ValueError(msg)
     return tuple(_balance(seen, window, weights, delta) for window in seen.windows)
 
 
 def _balance(seen: Evidence, window: Window, weights: Weights, delta: float) -> Balance:
-    table, costs = seen.table(window), _costs_of(seen.config, window)
+    table = _table(seen, window, seen.config)
+    times_us = table.times_us
     counts, m = seen.counts(window), len(window.arrivals)
     work_us = sum(
-        tuples * balance.least_time_us(_shares(drawn, table), costs)
+        tuples * balance.least_time_us(_shares(drawn, table), times_us)
         for drawn, tuples in _drawn(window, weights)
     )
     return Balance(
         window.number,
         counts,
-        max(balance.work_us(counts, costs)),
-        balance.largest_work_us(work_us / m, m, costs, delta),
+        max(balance.work_us(counts, times_us)),
+        balance.largest_work_us(work_us / m, m, times_us, delta),
     )
 
 
-def _costs_of(config: GroupingConfig, window: Window) -> list[int]:
-    """Return c_i, the load that a tuple adds to each instance, by the table of policies."""
-    times_us = config.times_of(window.first_batch)
-    if config.policy.startswith("tag"):
-        return list(times_us)
-    if config.policy.startswith("nag"):
-        return [12 // (4 - tier) for tier in config.tiers_of(window.first_batch)]
-    if config.policy not in POLICIES:
-        msg = f"there is no policy {config.policy!r}"
-        raise ValueError(msg)
-    return [1] * config.instances
+def _table(seen: Evidence, window: Window, config: GroupingConfig) -> Table:
+    """Return the table of a window for the heavy keys that the trace names."""
+    named = seen.heavy.get(window.number, []) if window.number else []
+    n = len(seen.windows[window.number - 1].arrivals) if window.number else 0
+    return Table(
+        config,
+        RULES,
+        window.number,
+        config.times_of(window.first_batch),
+        costs=(),
+        heavy={each.key: Count(min(max(1, each.counted), n), each.error) for each in named},
+        tuples=n,
+    )
 
 
 def _drawn(window: Window, weights: Weights) -> list[tuple[Mapping[str, int], int]]:
@@ -145,13 +150,13 @@ class Closeness(NamedTuple):
 def closeness(workload: Workload, trace: Trace) -> tuple[Closeness, ...]:
     """Return the closeness of every full window but the first, which knows no heavy keys."""
     seen = evidence_of(workload, trace)
-    tag = evidence_of(workload.with_(config={**workload.config, "policy": "tag"}), trace)
-    full = seen.config.window_tuples
+    config = replace(seen.config, policy="tag")
     return tuple(
         [
             Closeness(window.number, seen.counts(window), table.times_us, _fluid_us(window, table))
-            for window, table in ((window, tag.table(window)) for window in tag.windows[1:])
-            if len(window.arrivals) >= full
+            for window in seen.windows[1:]
+            for table in [_table(seen, window, config)]
+            if len(window.arrivals) >= config.window_tuples
         ]
     )
 

@@ -128,28 +128,19 @@ def _listed(values: Sequence[float]) -> str:
 
 
 def _tuples_of_heavy_keys(seen: Evidence) -> int:
+    heavy = {(each.window, each.key) for each in seen.trace.of(Heavy)}
     return sum(
-        event.key in seen.table(window).heavy
-        for window in seen.windows
-        for event in window.arrivals
+        (window.number, event.key) in heavy for window in seen.windows for event in window.arrivals
     )
 
 
-def _candidate_counts(seen: Evidence) -> Iterator[tuple[bool, int]]:
-    """Yield, for every key of every window, whether it is heavy and how many candidates it has."""
-    for window in seen.windows:
-        table = seen.table(window)
-        for key in window.frequencies:
-            yield key in table.heavy, len(table.candidates(key))
-
-
 def _changed_tables(seen: Evidence) -> int:
-    heavy = [set(seen.table(window).heavy) for window in seen.windows]
+    heavy = [{each.key for each in seen.heavy.get(window.number, ())} for window in seen.windows]
     return sum(before != after for before, after in pairwise(heavy))
 
 
 def _windows_with_new_times(seen: Evidence) -> int:
-    times_us = [seen.table(window).times_us for window in seen.windows]
+    times_us = [seen.config.times_of(window.first_batch) for window in seen.windows]
     return sum(before != after for before, after in pairwise(times_us))
 
 
@@ -183,7 +174,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     {
         "tuples of heavy keys": _tuples_of_heavy_keys,
         "heavy keys with more than 2 candidates": lambda seen: sum(
-            is_heavy and n > 2 for is_heavy, n in _candidate_counts(seen)
+            len(each.candidates) > 2 for each in seen.trace.of(Heavy)
         ),
         "rebalances that changed the table": _changed_tables,
         "windows with new times": _windows_with_new_times,

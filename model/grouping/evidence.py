@@ -4,19 +4,16 @@ Source: docs/grouping.md, sections 1 and 4.
 
 Rules of this file:
 
-* Windows, senders and frequencies come from the workload, by counting. Heavy keys are those that
-  the trace names: whether it may name them is a claim. An impossible count is replaced by the
-  nearest possible one.
+* Windows, senders and frequencies come from the workload, by counting. Heavy keys, and their
+  candidates, are those that the trace names.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from model.checking.accounts import Accounts, CountedAnswer, Place, settle
-from model.grouping.candidates import bucket_of, place
-from model.grouping.rules import RULES
-from model.grouping.state import Count, Placement, Table, counters
+from model.grouping.state import counters
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Answer, Heavy, Rejected, Route
 
@@ -62,7 +59,6 @@ class Evidence:
     """Routes of the trace, by arrival."""
     heavy: dict[int, list[Heavy]]
     """Heavy keys that the trace names, by window."""
-    _tables: dict[int, Table] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def accounts(self) -> Accounts:
@@ -86,33 +82,6 @@ class Evidence:
     def sender(self, event: Event) -> int:
         """Return the sender that an arrival comes to."""
         return event.seq % self.config.senders
-
-    def table(self, window: Window) -> Table:
-        """Return the policy's table for the heavy keys that the trace names, from a cache."""
-        number = window.number
-        if number not in self._tables:
-            self._tables[number] = self._table(window)
-        return self._tables[number]
-
-    def _table(self, window: Window) -> Table:
-        named = self.heavy.get(window.number, []) if window.number else []
-        n = len(self.windows[window.number - 1].arrivals) if window.number else 0
-        return Table(
-            self.config,
-            RULES,
-            window.number,
-            self.config.times_of(window.first_batch),
-            costs=(),
-            heavy={each.key: Count(min(max(1, each.counted), n), each.error) for each in named},
-            tuples=n,
-            placement=None if window.number == 0 else self._placement(),
-        )
-
-    def _placement(self) -> Placement:
-        learnt = Counter(bucket_of(self.config, event.key) for event in self.windows[0].arrivals)
-        tuples = [learnt[number] for number in range(2 * self.config.instances)]
-        weights = {each.key: each.counted for each in self.heavy.get(1, [])}
-        return place(self.config, weights, tuples)
 
     def full_summaries(self) -> int:
         """Count the senders that saw more keys in a window than a summary has counters."""
