@@ -67,7 +67,7 @@ def _comparison_options() -> Iterator[Option]:
     """Yield the options that choose system, reference and Spark master."""
     yield Option(
         "--reference",
-        "compare with a simulated cluster, the untimed model, or both (both)",
+        "compare with the model alone, or with a simulated cluster and the model (both)",
         type=click.Choice(REFERENCES),
         default=BOTH,
     )

@@ -33,7 +33,7 @@ class Counterexample:
     broken: tuple[str, ...]
     """Differences between expected and observed behaviour, one sentence an element."""
     reference: str = MODEL
-    """``sim``, ``model`` or ``both``."""
+    """``model`` or ``both``."""
     level: str = STEPS
     """``answers`` or ``steps``."""
     trouble: tuple[JsonObject, ...] = ()

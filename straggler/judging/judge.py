@@ -39,8 +39,8 @@ from straggler.rooms import (
 )
 
 AGREEMENT = "equal to the reference"
-SIM, MODEL, BOTH = "sim", "model", "both"
-REFERENCES = {SIM: "simulation", MODEL: "model", BOTH: "simulation"}
+MODEL, BOTH = "model", "both"
+REFERENCES = {MODEL: "model", BOTH: "simulation"}
 """Name of the other side of the comparison, by value of ``--reference``."""
 OURS = "simulation equal to the model"
 SILENT = "; there is no {} step at all (--kinds names those to compare)"
@@ -65,7 +65,7 @@ class Judgement:
     digests: tuple[str, str]
     """Digests of the reference's trace and of the observed trace."""
     reference: str
-    """``sim``, ``model`` or ``both``."""
+    """``model`` or ``both``."""
     simulated: tuple[Verdict, ...]
     """Verdict on the agreement of simulation and model, if both ran."""
     level: str
@@ -191,7 +191,7 @@ def judge_workload(
         kinds: kinds of steps that are compared, such as ``["match"]``; None compares all of the
             level.
         level: ``"answers"``, or ``"steps"`` for decisions as well.
-        reference: ``"sim"``, ``"model"``, or ``"both"``, which have to agree.
+        reference: ``"model"``, or ``"both"``: the simulation, with which the model has to agree.
 
     Examples:
         >>> from straggler import simulate
@@ -233,9 +233,7 @@ def run_reference(
     """
     if reference == MODEL:
         return ReferenceRun(reference, workload, run_model(room, workload))
-    found = _replayed(room, workload, reference)
-    if reference == SIM:
-        return found
+    found = _replayed(room, workload)
     trace = run_model(room, found.workload)
     verdict, _ = compare_traces(room, found.workload, trace, found.trace, step_types, DIFFERS)
     return found._replace(simulated=(replace(verdict, claim=OURS),))
@@ -249,7 +247,7 @@ def run_model(room: Room, workload: Workload) -> Trace:
         raise UsageError(f"{workload.name}: a result leaves the range of float64") from error
 
 
-def _replayed(room: Room, workload: Workload, reference: str) -> ReferenceRun:
+def _replayed(room: Room, workload: Workload) -> ReferenceRun:
     try:
         run = room.timed.replay(workload)
     except OverflowError as error:
@@ -264,7 +262,7 @@ def _replayed(room: Room, workload: Workload, reference: str) -> ReferenceRun:
     given = run.workload.with_(faults=workload.faults) if workload.faults else run.workload
     # Workloads are usually equal: then the arrivals are kept in memory once.
     given = workload if given == workload else given
-    return ReferenceRun(reference, given, run.trace)
+    return ReferenceRun(BOTH, given, run.trace)
 
 
 def run_system(room: Room, system: System, workload: Workload) -> tuple[Trace, Verdict | None]:

@@ -53,7 +53,7 @@ class Trial:
     step_types: tuple[type, ...]
     """Step classes that are compared."""
     reference: str = MODEL
-    """Reference of a workload: ``sim``, ``model`` or ``both``."""
+    """Reference of a workload: ``model`` or ``both``."""
     promise: Promise = lambda *_: ()
     level: str = STEPS
     accepts: Callable[[Workload], bool] = lambda _: True

@@ -77,7 +77,7 @@ class ReferenceRun(NamedTuple):
     """The workload that a system on trial receives, and the trace that is expected of it."""
 
     reference: str
-    """``sim``, ``model`` or ``both``."""
+    """``model`` or ``both``."""
     workload: Workload
     trace: Trace
     simulated: tuple[Verdict, ...] = ()
