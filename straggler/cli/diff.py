@@ -43,7 +43,6 @@ Without --input a room takes its default inputs. A path may be a Parquet or CSV 
 arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
 """
 
-INTERRUPTED = "then interrupted"
 Chosen = list[tuple[Room, Case | SkippedInput]]
 
 
@@ -59,7 +58,6 @@ def _options(rooms: Sequence[Room]) -> Iterator[Option]:
     if len(rooms) > 1:
         quick = "compare one query of each room, on real data"
         yield Option("--quick", quick, "is_quick", is_flag=True)
-        yield Option("-x", "stop at the first broken comparison", "stops", is_flag=True)
     yield from _comparison_options()
 
 
@@ -123,8 +121,8 @@ class Comparisons:
     judgements: list[Judgement] = field(default_factory=list)
     reports: list[list[str]] = field(default_factory=list)
     """A report on each broken comparison."""
-    stopped: str = ""
-    """Reason why no more were judged; empty if all were."""
+    is_interrupted: bool = False
+    """Whether no more were judged, because of Ctrl-C."""
 
     @property
     def cases(self) -> list[tuple[Room, Case]]:
@@ -140,7 +138,7 @@ class Comparisons:
     def note(self) -> str:
         """Sentence on a result that is not complete; empty for a complete one."""
         judged = f"{len(self.judgements)} of {counted(self.total, 'comparison')}"
-        return f"Not complete: {judged} judged, {self.stopped}." if self.stopped else ""
+        return f"Not complete: {judged} judged, then interrupted." if self.is_interrupted else ""
 
 
 def run(args: Arguments) -> int:
@@ -166,10 +164,10 @@ def run(args: Arguments) -> int:
             _judge_all(args, found, read, scopes, system_of, progress)
     found.judgements.sort(key=lambda judgement: judgement.room.position)
     found.chosen.sort(key=lambda pair: pair[0].position)
-    if found.judgements or not found.stopped:
+    if found.judgements or not found.is_interrupted:
         _print(args, found)
         _write(args, found)
-    if found.stopped == INTERRUPTED:
+    if found.is_interrupted:
         raise KeyboardInterrupt
     return render.EXIT_CODES[worst(judgement.outcome for judgement in found.judgements)]
 
@@ -233,7 +231,7 @@ def _judge_all(
     system_of: Callable[[Room], System],
     progress: Progress,
 ) -> None:
-    """Judge every case until one is broken, if that stops the command, or until Ctrl-C."""
+    """Judge every case, or as many as there are until Ctrl-C."""
     (task,) = progress.task_ids
     progress.reset(task, total=found.total)
     try:
@@ -244,14 +242,11 @@ def _judge_all(
                 row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
                 line = f"{number} of {found.total}: {row} in {judgement.seconds:.1f} s"
                 render.print_lines(progress.console, [line])
-            if judgement.outcome is Outcome.BROKEN and getattr(args, "stops", False):
-                found.stopped = "the last of them broken" if number < found.total else ""
-                return
     except (Exception, KeyboardInterrupt) as error:
         # A library may have turned the interrupt into an error of its own.
         if not isinstance(error, KeyboardInterrupt) and not interrupts.came():
             raise
-        found.stopped = INTERRUPTED
+        found.is_interrupted = True
 
 
 def _judge_one(
