@@ -25,9 +25,6 @@ from spark_impl.grouping.store import (
     SENDER,
     STANDING,
     GroupingStore,
-    decode_state,
-    encode_standing,
-    encode_state,
     load_store,
     open_store,
 )
@@ -53,6 +50,7 @@ from spark_impl.runtime.queries import (
     require_checkpoint,
     start_batches,
 )
+from spark_impl.runtime.states import from_bytes, to_bytes
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
@@ -243,7 +241,7 @@ class Spreader:
         """
         standing, writer = part.standing, self.writer
         senders = self._senders(part, routed)
-        states = [decode_state(self.store.load(SENDER, file)) for file in senders]
+        states = [from_bytes(self.store.load(SENDER, file)) for file in senders]
         tuples = sum(each.routed for each in states) - standing.routed
         if not tuples:
             self.store.note_empty(source_batch)
@@ -260,7 +258,7 @@ class Spreader:
         draft.add(SENDER, dict.fromkeys(senders, 1))
         draft.add(WORKED, dict.fromkeys(worked, 1))
         draft.add(REJECTED, {each.file: each.tuples for each in refused})
-        draft.write(STANDING, pa.table({"number": [0], "content": [encode_standing(after)]}))
+        draft.write(STANDING, pa.table({"number": [0], "content": [to_bytes(after)]}))
         offered = sum(each.tuples for each in part.batch.reports.of(SENDER).values())
         reading, places = accounts.read_streams(writer, self.history, source_batch, offered)
         places[accounts.REFUSED] = sum(each.tuples for each in refused)
@@ -302,7 +300,7 @@ class Spreader:
         for sender in set(senders) - files.keys():
             state = sender_before(part, sender)
             number = part.standing.batch
-            files[sender] = self.store.save(SENDER, number, sender, encode_state(state))
+            files[sender] = self.store.save(SENDER, number, sender, to_bytes(state))
         return [files[sender] for sender in senders]
 
 

@@ -23,7 +23,7 @@ from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.runtime.tables import BATCH, look
 from spark_impl.script.encoding import SCHEMAS
 
-VERSION = 6
+VERSION = 7
 ROOM = "script"
 TABLES = {
     **SCHEMAS,

@@ -22,7 +22,7 @@ from spark_impl.runtime.tables import look
 from spark_impl.windows.records import LATE, REJECTED, RESULT, Taken
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
-VERSION = 7
+VERSION = 8
 PENDING = "pending"
 
 TaskId: TypeAlias = Values
