@@ -85,7 +85,7 @@ def open_store(root: Location, config: GroupingConfig) -> GroupingStore:
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another stream.
     """
     store = GroupingStore(root)
-    stores.claim(store, {"version": VERSION, "config": config.to_json()}, "stream", config.gone)
+    stores.claim(store, {"version": VERSION, "config": config.to_json()}, "stream")
     return store
 
 

@@ -21,7 +21,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar, Self
 
 import pyarrow as pa
@@ -324,15 +323,8 @@ def require_view(root: Location, word: str = "query") -> View:
     return view
 
 
-def claim(
-    store: TableStore,
-    identity: JsonObject,
-    word: str = "query",
-    gone: JsonObject = MappingProxyType({}),
-) -> None:
+def claim(store: TableStore, identity: JsonObject, word: str = "query") -> None:
     """Make a folder the store of a query.
-
-    ``gone`` has the settings of earlier versions, each with the value that a store may still have.
 
     Raise :class:`InputProblem`, and write nothing, if the folder holds something else, or is the
     store of a query with another identity.
@@ -349,7 +341,7 @@ def claim(
                 raise
     if found is not None:
         require_owner(found, identity["version"], identity.get("room"))
-        _require_same(found, identity, word, gone)
+        _require_same(found, identity, word)
 
 
 def _require_empty(root: Location, word: str) -> None:
@@ -372,15 +364,13 @@ def require_owner(view: View, version: int, room: str | None = None) -> None:
         raise InputProblem(msg)
 
 
-def _require_same(view: View, identity: JsonObject, word: str, gone: JsonObject) -> None:
+def _require_same(view: View, identity: JsonObject, word: str) -> None:
     """Raise :class:`InputProblem` for the first setting whose value differs in the store.
 
     A setting that only the store has is one of another version: without it, the query would go on
     by other rules.
     """
-    theirs, ours = (
-        {**gone, **each, **each.get("config", {})} for each in (view.identity, identity)
-    )
+    theirs, ours = ({**each, **each.get("config", {})} for each in (view.identity, identity))
     for name in sorted((ours.keys() | theirs.keys()) - {"config"}):
         if theirs.get(name) != ours.get(name):
             msg = (

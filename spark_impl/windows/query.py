@@ -34,7 +34,6 @@ from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 from spark_impl.windows.store import (
     WindowStore,
     all_tables,
-    as_stored,
     open_store,
     record_types,
     report_columns,
@@ -97,7 +96,6 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         room: WindowRoom[ConfigT] | None = None,
     ) -> None:
         self._spark = spark
-        config = as_stored(store, config)
         self._room = room = (room or self.room).of(config)
         self._config = config
         self.settings = replace(room.settings(config), value=value)
