@@ -14,7 +14,7 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Bools, Floats, Ints, Records
 from spark_impl.slack import control_laws
-from spark_impl.slack.judgement import JUDGED, NEGATIVE, WINDOW, Judgement, Moments
+from spark_impl.slack.judgement import JUDGED, WINDOW, Judgement, Moments
 from spark_impl.slack.retained_values import RETAINED, RetainedValues
 from spark_impl.windows.records import Rows, join_records
 from spark_impl.windows.room import Path, Rule, Stretch
@@ -41,7 +41,6 @@ class Memory(NamedTuple):
     retained: Records = np.empty(0, RETAINED)
     values: Floats = np.empty(0)
     """The values that ``retained`` counts; empty unless ``config.needs_values``."""
-    negative: Records = np.empty(0, NEGATIVE)
 
 
 class Turn(NamedTuple):
@@ -146,7 +145,7 @@ class SlackRule(Rule):
         retained = None
         if config.needs_values:
             retained = RetainedValues(config, memory.retained, memory.values)
-        self._judgement = Judgement(config, memory.windows, n_keys, retained, memory.negative)
+        self._judgement = Judgement(config, memory.windows, n_keys, retained)
         self._foresight = Foresight(config, n_keys)
         self._start = 0
         self._turns: list[Turn] = []
@@ -219,10 +218,8 @@ class SlackRule(Rule):
     def memory(self, wm_us: int) -> Memory:
         """Return the controller's state at a watermark."""
         retained, values = self._judgement.retained(wm_us)
-        windows, negative = self._judgement.unjudged()
-        return self._memory._replace(
-            windows=windows, retained=retained, values=values, negative=negative
-        )
+        windows = self._judgement.unjudged()
+        return self._memory._replace(windows=windows, retained=retained, values=values)
 
     def progress(self) -> dict[str, float]:
         """Return the largest delay and alpha."""
