@@ -13,7 +13,7 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Floats, Ints, NumbersT, Records
 from spark_impl.slack import control_laws, requirement
-from spark_impl.slack.retained_values import RETAINED, Retained, RetainedValues
+from spark_impl.slack.retained_values import RETAINED, RetainedValues
 from spark_impl.windows.panes import expand, group_by_window
 from spark_impl.windows.records import fill_records, join_records
 from spark_impl.windows.room import Stretch
@@ -51,7 +51,7 @@ class Mark(NamedTuple):
 
     windows: Records
     judgements: int
-    retained: Retained | None
+    retained: Records | None
 
 
 class Judgement:
@@ -176,11 +176,12 @@ class Judgement:
         if self._retained is not None and mark.retained is not None:
             self._retained.values = mark.retained
 
-    def retained(self, wm_us: int) -> tuple[Records, Floats]:
+    def retained(self, wm_us: int) -> Records:
         """Return the values that windows unjudged at a watermark have counted."""
         if self._retained is None:
-            return np.empty(0, RETAINED), np.empty(0)
-        return self._retained.to_records(self.unjudged_from(wm_us))
+            return np.empty(0, RETAINED)
+        self._retained.forget(self.unjudged_from(wm_us))
+        return self._retained.values
 
     def unjudged(self) -> Records:
         """Return what is known of the windows that are not judged yet."""

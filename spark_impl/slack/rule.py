@@ -39,8 +39,7 @@ class Memory(NamedTuple):
     """Number of judgements so far."""
     windows: Records = np.empty(0, WINDOW)
     retained: Records = np.empty(0, RETAINED)
-    values: Floats = np.empty(0)
-    """The values that ``retained`` counts; empty unless ``config.needs_values``."""
+    """Values of unjudged windows; empty unless ``config.needs_values``."""
 
 
 class Turn(NamedTuple):
@@ -144,7 +143,7 @@ class SlackRule(Rule):
         self._memory = memory
         retained = None
         if config.needs_values:
-            retained = RetainedValues(config, memory.retained, memory.values)
+            retained = RetainedValues(config, memory.retained)
         self._judgement = Judgement(config, memory.windows, n_keys, retained)
         self._foresight = Foresight(config, n_keys)
         self._start = 0
@@ -217,9 +216,8 @@ class SlackRule(Rule):
 
     def memory(self, wm_us: int) -> Memory:
         """Return the controller's state at a watermark."""
-        retained, values = self._judgement.retained(wm_us)
-        windows = self._judgement.unjudged()
-        return self._memory._replace(windows=windows, retained=retained, values=values)
+        windows, retained = self._judgement.unjudged(), self._judgement.retained(wm_us)
+        return self._memory._replace(windows=windows, retained=retained)
 
     def progress(self) -> dict[str, float]:
         """Return the largest delay and alpha."""
