@@ -56,7 +56,8 @@ class GroupingStore(stores.TableStore):
 
     def save(self, kind: str, batch: int, number: int, content: bytes) -> Location:
         """Write the state of a sender or an instance after a micro-batch; return its file."""
-        return self.write_state(kind, batch, {"number": number, "content": content})
+        row = pa.Table.from_pylist([{"number": number, "content": content}], _STATE)
+        return self.write(kind, batch, row)
 
     def load(self, kind: str, file: Location) -> bytes:
         """Return the state of a sender or an instance."""

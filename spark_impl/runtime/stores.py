@@ -124,15 +124,11 @@ class TableStore:
         return file
 
     def states(self, kind: str, batch: int) -> dict[int, Location]:
-        """Return the files of :meth:`write_state` of a micro-batch, by number."""
+        """Return the files of a micro-batch that have one row with a ``number`` each, by number."""
         return {each.bounds["number"][0]: each.file for each in self.view.of(kind, batch, batch)}
 
-    def write_state(self, kind: str, batch: int, row: PlainRow, name: str = "") -> Location:
-        """Write one row with a ``number``; return its file."""
-        return self.write(kind, batch, pa.Table.from_pylist([row], self.kinds[kind]), name)
-
     def read_state(self, file: Location, kind: str) -> PlainRow:
-        """Return what :meth:`write_state` wrote."""
+        """Return the row of a file that has only one."""
         if not file.exists():
             msg = (
                 f"{self.root} lacks {file.parent.name}/{file.name}, which was written: the driver"
