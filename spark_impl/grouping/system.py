@@ -103,7 +103,7 @@ class _PackedRouters:
         aggregates = partial_aggregates(spread, "key", "value", window=_POSITION, top=top).toArrow()
         spread.unpersist()
         for spreader, part in zip(self._spreaders, parts, strict=True):
-            spreader.finish(part, routed, number)
+            spreader.finish(part, routed)
         self._observed[number] = _Observed(tuple(parts), routes, aggregates)
 
 

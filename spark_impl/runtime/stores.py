@@ -5,7 +5,6 @@
     _checkpoint/             Spark's own: offsets, commits, state; elsewhere if the query says so
     _control/                requests to the query; those to a chain are its register
     _stopped/                rows that stopped a query before a micro-batch, by its number
-    _empty                   the last micro-batch without rows, which is no version of the table
 
 Rules of this file:
 
@@ -19,7 +18,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
@@ -150,17 +149,6 @@ class TableStore:
         file = self.control / f"{numbers(history).stop:08d}-{uuid.uuid4().hex}.parquet"
         write_parquet(pa.table(arrays, schema=columns), file)
 
-    def note_empty(self, batch: int) -> None:
-        """Note that a micro-batch had no rows, unless a later one is noted."""
-        if batch > self.last_empty():
-            (self.root / "_empty").write_bytes(str(batch).encode())
-
-    def last_empty(self) -> int:
-        """Return the last micro-batch without rows, -1 if none is known."""
-        with suppress(FileNotFoundError, ValueError):
-            return int((self.root / "_empty").read_bytes())
-        return -1
-
     def read_kind(self, kind: str, batch: int | None = None) -> pa.Table:
         """Return the rows of a kind, with their numbers; with ``batch`` only of a micro-batch."""
         if batch is None:
@@ -209,8 +197,6 @@ class Draft:
     store: TableStore
     writer: TableWriter
     batch: int
-    number: int | None = None
-    """Spark's number of the micro-batch, if it is another one."""
     written: list[DataFile] = field(default_factory=list)
     removed: list[DataFile] = field(default_factory=list)
     """Files of earlier micro-batches whose rows are replaced."""
@@ -219,16 +205,15 @@ class Draft:
         """Raise :class:`InputProblem` unless the store ends just before ``batch``, or at it."""
         last, fitting = self.view.last, (self.batch - 1, self.batch)
         if last not in fitting:  # the usual case looks at no file
-            last = max(self.writer.look().last, self.store.last_empty())
+            last = self.writer.look().last
         if last not in fitting:
             msg = (
                 f"the checkpoint of {self.store.root} is at micro-batch {self.batch}, its table is"
                 f" at {last}; another query runs on it, or one of them was changed by hand or by a"
-                f" crash of the machine, or {self.store.root / '_empty'} was lost, which names the"
-                " last micro-batch without rows"
+                " crash of the machine"
             )
             raise InputProblem(msg)
-        self.writer.require_plan(self.view.last)
+        self.writer.require_plan()
         self.is_new = self.view.last < self.batch
 
     @property
@@ -287,12 +272,10 @@ class Draft:
         return [each for each in self.written if each.kind == kind]
 
     def commit(self) -> None:
-        """Commit the files; without any, only note that the micro-batch is over."""
-        if self.is_new and (self.written or self.removed):
-            self.writer.commit(self.batch, self.written, self.removed, self.number)
+        """Commit the files; without any, only that the micro-batch is over."""
+        if self.is_new:
+            self.writer.commit(self.batch, self.written, self.removed)
             self.writer.tidy(each for each in self.store.kinds if each not in self.store.replaced)
-        elif self.is_new:
-            self.store.note_empty(self.batch)
 
 
 def _describe(file: Location, kind: str) -> DataFile | None:
