@@ -215,7 +215,7 @@ def test_measured_times_decide_the_routes_of_the_next_window(
         found = at_instances(rows, batch, slow, ROUTED).toArrow()
         seen.update(zip(found["seq"].to_pylist(), found["instance"].to_pylist(), strict=True))
 
-    times = [(0, (1, 1, 1))]
+    times: list[tuple[int, tuple[int, ...]]] = [(0, (1, 1, 1))]
     for number, part in enumerate((events[:20], events[20:])):
         spreader.advance(spark.createDataFrame(table_of(part)), work, number)
         times.append((number + 1, spreader.store.at().standing(number).table.times))
