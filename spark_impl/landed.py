@@ -13,9 +13,9 @@ from pyspark.sql.types import StructField, StructType
 
 from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl import slack, watermark
-from spark_impl.repeated import find_repeated, with_repeated
+from spark_impl.repeated import find_repeated
 from spark_impl.runtime.landing import Landing
-from spark_impl.windows.answers import rejected, results, window_struct
+from spark_impl.windows.answers import current_answers, rejected, window_struct
 from spark_impl.windows.arrival_files import NO_VALUE
 from spark_impl.windows.progress import BatchProgress, progress
 
@@ -189,11 +189,8 @@ def _run_all(runs: Sequence[Callable[[], object]]) -> None:
 
 
 def _results(spark: SparkSession, query: Query, landing: Landing) -> DataFrame:
-    answers = results(query.room, spark, query.store.root)
     repeated = _repeated(spark, query, landing)
-    if repeated is None:
-        return answers
-    return with_repeated(answers, repeated, query.settings, query.store)
+    return current_answers(spark, query.settings, query.store.at(), repeated)
 
 
 def _repeated(spark: SparkSession, query: Query, landing: Landing) -> DataFrame | None:

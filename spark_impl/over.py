@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import SlackConfig, WatermarkConfig
 from spark_impl import slack, watermark
@@ -27,8 +26,6 @@ from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.windows.query import limits_of
 
 Config: TypeAlias = SlackConfig | WatermarkConfig
-_COUNTED = "_counted"
-"""Column of a stream whose rows are counted."""
 _COMMON = ("size", "size_us", "slide", "slide_us", "tasks", "keyed")
 """Settings that are chosen once for all aggregates of one expression."""
 
@@ -157,9 +154,7 @@ class Windows:
 
     def count(self) -> "Aggregate":
         """Count the rows."""
-        rows = self.stream.rows.withColumn(_COUNTED, F.lit(1.0))
-        counted = Windows(Stream(rows, self.stream.columns), self.settings)
-        return counted._aggregate("count", _COUNTED)
+        return self._aggregate("count", None)
 
     def agg(self, *aggregations: Aggregation) -> "Aggregates":
         """Compute several aggregates, each as a query of its own.
@@ -208,7 +203,7 @@ class Windows:
         msg = f"an aggregate is called {name!r}; its name must {wrong}: choose one with alias()"
         raise ValueError(msg)
 
-    def _aggregate(self, aggregate: str, value: str, **more: float) -> "Aggregate":
+    def _aggregate(self, aggregate: str, value: str | None, **more: float) -> "Aggregate":
         return Aggregate(self.stream, self._config(aggregate, more), value)
 
     def _config(self, aggregate: str, more: Mapping[str, Any]) -> Config:
@@ -234,8 +229,8 @@ class Aggregate:
 
     stream: Stream
     config: Config
-    value: str
-    """Column of the values."""
+    value: str | None
+    """Column of the values, None if rows are counted."""
 
     def store_in(
         self,
@@ -264,8 +259,9 @@ class Aggregate:
         """
         limits = _require_limits([self.config], max_refused, max_late)
         places = _Places.of(folder, checkpoint)
-        landing = places.land(self.stream, self.value, max_refused)
-        query = places.open_query("answers", self.stream, self.config, VALUE, sink, limits)
+        landing = places.land(self.stream, self.value or (), max_refused)
+        value = None if self.value is None else VALUE
+        query = places.open_query("answers", self.stream, self.config, value, sink, limits)
         spark = self.stream.rows.sparkSession
         return LandedQuery(landing, {"": query}, {"": self.value}, spark)
 

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from spark_impl.runtime.histories import COLUMNS, SOURCE_TEXT, files_of, read_footer
 from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import Location
-from spark_impl.windows.answers import INCOMPLETE, count_refused, window_struct
 from spark_impl.windows.room import WindowSettings
 from spark_impl.windows.store import WindowStore, with_task
 
@@ -65,26 +64,6 @@ def find_repeated(
     return found.select(*store.by, *columns)
 
 
-def with_repeated(
-    answers: DataFrame, repeated: DataFrame, settings: WindowSettings, store: WindowStore
-) -> DataFrame:
-    """Return answers in which the windows of some repeated arrivals are not exact."""
-    window = [*store.by, "key", "start_us"]
-    counts = count_refused(repeated, settings, store.by).withColumnRenamed("n_refused", "_more")
-    joined = answers.join(counts, window, "full")
-    state = F.when(F.col("_more").isNotNull(), INCOMPLETE).otherwise(F.col("state"))
-    refused = _or_zero("n_refused") + _or_zero("_more")
-    return (
-        joined.withColumn("state", state)
-        .withColumn("n_refused", refused)
-        .withColumn("n", _or_zero("n"))
-        .withColumn("n_rcv", _or_zero("n_rcv"))
-        .withColumn("end_us", F.col("start_us") + settings.size_us)
-        .withColumn("window", window_struct())
-        .select(*answers.columns)
-    )
-
-
 def _differs(name: str) -> Column:
     return ~F.col(name).eqNullSafe(F.col(f"first.{name}"))
 
@@ -96,7 +75,3 @@ def _reason() -> Column:
     for name, what in _PARTS.items():
         found = found.when(_differs(name), f"comes again with another {what}")
     return found
-
-
-def _or_zero(name: str) -> Column:
-    return F.coalesce(name, F.lit(0))

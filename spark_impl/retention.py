@@ -3,10 +3,10 @@
 A history is shortened from its lowest number upwards, while it is being landed and read.
 """
 
-import json
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from spark_impl.runtime.accounts import offsets_of
 from spark_impl.runtime.histories import files_below, numbers
 from spark_impl.runtime.provenance import require_history
 from spark_impl.runtime.queries import last_logged
@@ -80,14 +80,11 @@ def _next_number(store: Location, checkpoint: Location) -> int:
     if last < 0:
         msg = f"{store} has read nothing yet: {checkpoint} has no complete micro-batch"
         raise InputProblem(msg)
-    text = (checkpoint / "offsets" / str(last)).read_bytes().decode("utf-8")
-    # The version and the settings of the micro-batch, then a line for each source.
-    offsets = [json.loads(line) for line in text.splitlines()[2:] if line.startswith("{")]
-    following = [each["next"] for each in offsets if {"next", "requests"} <= each.keys()]
+    following = [int(each["next"]) for each in offsets_of(checkpoint, last)]
     if not following:
         msg = f"{checkpoint} is not the checkpoint of a query that reads a history"
         raise InputProblem(msg)
-    return max(min(map(int, following)), 0)
+    return max(min(following), 0)
 
 
 def _pending_us(view: View) -> list[TimeRange]:

@@ -24,10 +24,6 @@ from spark_impl.grouping.store import (
     REJECTED,
     SENDER,
     STANDING,
-    GroupingStore,
-    decode_state,
-    encode_standing,
-    encode_state,
     load_store,
     open_store,
 )
@@ -41,18 +37,18 @@ from spark_impl.grouping.tasks import (
     route_stream,
     sender_before,
 )
-from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
+from spark_impl.grouping.windows import add_times, advance, rebalance, set_times, start
 from spark_impl.runtime import accounts, packages
 from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, note_history, require_history
 from spark_impl.runtime.queries import (
     Runnable,
-    last_logged,
     read_table,
     require_checkpoint,
     start_batches,
 )
+from spark_impl.runtime.states import from_bytes, to_bytes
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
@@ -191,105 +187,67 @@ class Spreader:
         self.transfer_us: Sequence[int] = ()
         """Least time of a tuple at each instance, if times are measured."""
 
-    def standing(self, store: GroupingStore | None = None) -> Standing:
-        """Return the progress of the stream in ``store``, by default in its present version."""
-        store = store or self.store.at()
-        last = store.view.last
-        return store.standing(last) if last >= 0 else start(self.config)
-
-    def require_seen(self, source_batch: int) -> None:
-        """Raise :class:`InputProblem` unless the store knows a micro-batch of the source."""
-        if source_batch > max(self.standing().source_batch, self.store.last_empty()):
-            msg = (
-                f"the source has done micro-batch {source_batch}, but {self.store.root} has never"
-                " seen it; the store and Spark's checkpoint do not belong together, or"
-                f" {self.store.root / '_empty'} was lost, which names the last micro-batch without"
-                " rows"
-            )
-            raise InputProblem(msg)
-
-    def advance(self, rows: DataFrame, work: Work, source_batch: int) -> None:
+    def advance(self, rows: DataFrame, work: Work, number: int) -> None:
         """Spread a micro-batch, have it worked on, and commit it.
 
-        ``source_batch`` is its number at the source. The last micro-batch may come again, and is
-        then spread as before. Raise :class:`InputProblem` for an older one, if the source has left
-        one out, and if another process has spread one meanwhile.
+        ``number`` is that of Spark. The last micro-batch may come again, and is then spread as
+        before. Raise :class:`InputProblem` for an older one, if one was left out, and if another
+        process has spread one meanwhile.
         """
-        part = self.begin(source_batch, rows.sparkSession.sparkContext)
+        part = self.begin(number, rows.sparkSession.sparkContext)
         routed = route_stream(rows, part)
         given = work(routed.repartitionById(self.config.instances, INSTANCE), part.batch)
-        self.finish(part, routed, source_batch, given)
+        self.finish(part, routed, given)
 
-    def begin(self, source_batch: int, context: SparkContext) -> Part:
-        """Return a micro-batch with everything that its senders need."""
+    def begin(self, number: int, context: SparkContext) -> Part:
+        """Return a micro-batch with everything that its senders need.
+
+        Raise :class:`InputProblem` unless the store ends just before it, or at it.
+        """
         if self._reports is None:  # the first micro-batch of a run
             self._reports = Reports(context)
         self._reports.begin()
         note_history(self.writer)
         seen = self.store.at(self.writer.look())
-        standing = self._before(seen, source_batch)
-        senders, worked = (seen.states(kind, standing.batch - 1) for kind in (SENDER, WORKED))
+        Draft(self.store, self.writer, number)  # raises if it does not follow
+        standing = seen.standing(number - 1) if number else start(self.config)
+        senders, worked = (seen.states(kind, number - 1) for kind in (SENDER, WORKED))
         window = standing.table.window
-        batch = MicroBatch(standing.batch, window, self.store, worked, self._reports)
+        batch = MicroBatch(number, window, self.store, worked, self._reports)
         return Part(self.config, self.columns, standing, senders, batch)
 
-    def finish(
-        self, part: Part, routed: DataFrame, source_batch: int, given: Sequence[int] | None = None
-    ) -> None:
+    def finish(self, part: Part, routed: DataFrame, given: Sequence[int] | None = None) -> None:
         """Commit a micro-batch that was routed and worked on.
 
         ``routed`` are its rows with their instances; ``given`` are the times (us) that the work
         returned, if any.
         """
-        standing, writer = part.standing, self.writer
+        standing, writer, number = part.standing, self.writer, part.batch.number
         senders = self._senders(part, routed)
-        states = [decode_state(self.store.load(SENDER, file)) for file in senders]
+        states = [from_bytes(self.store.load(SENDER, file)) for file in senders]
         tuples = sum(each.routed for each in states) - standing.routed
-        if not tuples:
-            self.store.note_empty(source_batch)
-            return
         spent, worked = finish_work(part.batch, self.config.instances, tuples)
         if given is None:
             standing = add_times(standing, spent)
         else:
             standing = set_times(standing, times_of(self.config, given))
         after = advance(self.config, standing, states, tuples, self.transfer_us)
-        after = after._replace(source_batch=source_batch)
-        draft = Draft(self.store, writer, standing.batch, source_batch)
+        draft = Draft(self.store, writer, number)
         refused = part.batch.reports.of(REJECTED).values()
         draft.add(SENDER, dict.fromkeys(senders, 1))
         draft.add(WORKED, dict.fromkeys(worked, 1))
         draft.add(REJECTED, {each.file: each.tuples for each in refused})
-        draft.write(STANDING, pa.table({"number": [0], "content": [encode_standing(after)]}))
+        draft.write(STANDING, pa.table({"number": [0], "content": [to_bytes(after)]}))
         offered = sum(each.tuples for each in part.batch.reports.of(SENDER).values())
-        reading, places = accounts.read_streams(writer, self.history, source_batch, offered)
+        reading, places = accounts.read_streams(writer, self.history, number, offered)
         places[accounts.REFUSED] = sum(each.tuples for each in refused)
         places[accounts.ANSWERED] = tuples - places[accounts.REFUSED]
         self.limits.write_account(draft, reading, places)
-        # The source may repeat the last micro-batch, which begins with the states before it.
+        # Spark may repeat the last micro-batch, which begins with the states before it.
         draft.removed += [
-            each
-            for kind in self.store.replaced
-            for each in writer.view.of(kind, 0, standing.batch - 2)
+            each for kind in self.store.replaced for each in writer.view.of(kind, 0, number - 2)
         ]
         draft.commit()
-
-    def _before(self, seen: GroupingStore, source_batch: int) -> Standing:
-        """Return the progress of the stream before a micro-batch."""
-        standing = self.standing(seen)
-        self.writer.require_plan(standing.source_batch)
-        if source_batch < standing.source_batch:
-            msg = (
-                f"the source is at micro-batch {source_batch}, but {self.store.root} is already"
-                f" at {standing.source_batch}"
-            )
-            raise InputProblem(msg)
-        if source_batch > standing.source_batch:
-            if source_batch - 1 > standing.source_batch:
-                self.require_seen(source_batch - 1)
-            return standing
-        before = standing.batch - 2
-        return seen.standing(before) if before >= 0 else start(self.config)
 
     def _senders(self, part: Part, routed: DataFrame) -> list[Location]:
         """Return the files of all senders' states after a micro-batch."""
@@ -301,8 +259,7 @@ class Spreader:
         files = {number: each.file for number, each in reports.of(SENDER).items()}
         for sender in set(senders) - files.keys():
             state = sender_before(part, sender)
-            number = part.standing.batch
-            files[sender] = self.store.save(SENDER, number, sender, encode_state(state))
+            files[sender] = self.store.save(SENDER, part.batch.number, sender, to_bytes(state))
         return [files[sender] for sender in senders]
 
 
@@ -381,8 +338,6 @@ class GroupingStream(Runnable):
         self._spreader.advance(rows, self._work, number)
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
-        writer, store = self._spreader.writer, self._spreader.store
-        standing = self._spreader.standing(store.at(writer.look()))
-        require_checkpoint(self._checkpoint, writer, standing.source_batch)
-        self._spreader.require_seen(last_logged(self._checkpoint, "commits"))
+        writer = self._spreader.writer
+        require_checkpoint(self._checkpoint, writer, writer.look().last)
         return start_batches(self._rows, self._checkpoint, self._batch, interval)

@@ -68,7 +68,7 @@ class MicroBatch(NamedTuple):
     """The place of some rows in a stream."""
 
     number: int
-    """Number of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
+    """Spark's number of the micro-batch: 0, 1, 2, ..."""
     window: int
     store: GroupingStore
     before: Mapping[int, Location]
@@ -87,8 +87,6 @@ one numbered micro-batch, and work replaces whatever it wrote under :attr:`Micro
 
 * After a crash or an error, work is called again with the same number, window and rows, even if it
   had returned. Smaller numbers never come back.
-* Work must not skip a number that it has written. A micro-batch without rows leaves its number to
-  the next one: work may be called without rows first, and then with some.
 * States of instances follow the same rule: a micro-batch begins with the states that the previous
   number left.
 

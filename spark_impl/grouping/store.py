@@ -16,21 +16,18 @@ Rules of this file:
   repeat the last one.
 """
 
-import json
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
 
 from model.vocabulary import GroupingConfig
-from spark_impl.grouping.keys import HeavyKey, Summary, Table
-from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import accounts, stores
+from spark_impl.runtime.states import from_bytes
 from spark_impl.runtime.storage import Location
 
-VERSION = 4
+VERSION = 5
 SENDER, INSTANCE, STANDING, REJECTED = "sender", "instance", "standing", "rejected"
 REFUSED = pa.schema(
     [
@@ -59,7 +56,8 @@ class GroupingStore(stores.TableStore):
 
     def save(self, kind: str, batch: int, number: int, content: bytes) -> Location:
         """Write the state of a sender or an instance after a micro-batch; return its file."""
-        return self.write_state(kind, batch, {"number": number, "content": content})
+        row = pa.Table.from_pylist([{"number": number, "content": content}], _STATE)
+        return self.write(kind, batch, row)
 
     def load(self, kind: str, file: Location) -> bytes:
         """Return the state of a sender or an instance."""
@@ -68,7 +66,8 @@ class GroupingStore(stores.TableStore):
     def standing(self, batch: int) -> Standing:
         """Return the progress after a micro-batch, which is the last one or the one before."""
         (row,) = self.read_kind(STANDING, batch).to_pylist()
-        return decode_standing(row["content"])
+        found: Standing = from_bytes(row["content"])
+        return found
 
 
 def load_store(root: Location) -> GroupingStore:
@@ -87,29 +86,8 @@ def open_store(root: Location, config: GroupingConfig) -> GroupingStore:
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another stream.
     """
     store = GroupingStore(root)
-    stores.claim(store, {"version": VERSION, "config": config.to_json()}, "stream", config.gone)
+    stores.claim(store, {"version": VERSION, "config": config.to_json()}, "stream")
     return store
-
-
-def encode_state(state: SenderState) -> bytes:
-    """Return a sender's state as bytes."""
-    keys, counts, errors, tuples, floor = state.summary
-    summary = [keys.to_pylist(), counts.tolist(), errors.tolist(), tuples, floor]
-    return json.dumps({**state._asdict(), "summary": summary}).encode("utf-8")
-
-
-def decode_state(data: bytes) -> SenderState:
-    """Return the sender's state that :func:`encode_state` wrote."""
-    plain = json.loads(data)
-    keys, counts, errors, tuples, floor = plain["summary"]
-    counts, errors = (np.array(each, np.int64) for each in (counts, errors))
-    return SenderState(
-        loads=tuple(plain["loads"]),
-        routed=plain["routed"],
-        sent=tuple((key, tuple(places)) for key, places in plain["sent"]),
-        summary=Summary(pa.array(keys, pa.string()), counts, errors, tuples, floor),
-        buckets=tuple(plain["buckets"]),
-    )
 
 
 def encode_table(table: pa.Table | None) -> bytes:
@@ -123,22 +101,3 @@ def encode_table(table: pa.Table | None) -> bytes:
 def decode_table(data: bytes) -> pa.Table | None:
     """Return the instance's state that :func:`encode_table` wrote."""
     return feather.read_table(pa.BufferReader(data)) if data else None
-
-
-def encode_standing(standing: Standing) -> bytes:
-    """Return the progress of a stream as bytes."""
-    plain = {**standing._asdict(), "table": standing.table._asdict()}
-    return json.dumps(plain).encode("utf-8")
-
-
-def decode_standing(text: bytes) -> Standing:
-    """Return the progress of a stream that :func:`encode_standing` wrote."""
-    data = json.loads(text)
-    stored = {"tiers": (), **data["table"]}  # stores of earlier versions have no tiers
-    table = {name: stored[name] for name in Table._fields}
-    table["times"], table["tiers"] = tuple(table["times"]), tuple(table["tiers"])
-    table["heavy"] = {key: HeavyKey(*each) for key, each in table["heavy"].items()}
-    if table["buckets"] is not None:
-        table["buckets"] = tuple(table["buckets"])
-    plain = {name: tuple(data[name]) for name in ("measured", "worked", "busy_us")}
-    return Standing(**{**data, **plain, "table": Table(**table)})

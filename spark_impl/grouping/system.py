@@ -25,7 +25,6 @@ from spark_impl.grouping.instances import (
 from spark_impl.grouping.keys import Table
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.router import SenderState, begin_window, route
-from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
 from spark_impl.grouping.tasks import INSTANCE, Columns, Part, route_pack
 from spark_impl.grouping.windows import advance, start
 from spark_impl.runtime.arrays import Ints, Values
@@ -33,6 +32,7 @@ from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.histories import history_schema
 from spark_impl.runtime.queries import read_files, session_of_query, start_batches
 from spark_impl.runtime.sources import PATH, paths
+from spark_impl.runtime.states import from_bytes, to_bytes
 from spark_impl.runtime.storage import Location, locate
 from spark_impl.runtime.systems import CASE, OnKill, arrivals_table, run_pack, system_maker
 
@@ -103,7 +103,7 @@ class _PackedRouters:
         aggregates = partial_aggregates(spread, "key", "value", window=_POSITION, top=top).toArrow()
         spread.unpersist()
         for spreader, part in zip(self._spreaders, parts, strict=True):
-            spreader.finish(part, routed, number)
+            spreader.finish(part, routed)
         self._observed[number] = _Observed(tuple(parts), routes, aggregates)
 
 
@@ -175,14 +175,13 @@ class SendersInProcess:
     def saved(self) -> object:
         """Return the content of the store between two micro-batches."""
         standing = start(self._config)._replace(table=self.table)
-        return encode_standing(standing), tuple(map(encode_state, self.states))
+        return to_bytes((standing, self.states))
 
     def restore(self, saved: object) -> None:
         """Restore what :meth:`saved` returned."""
-        assert isinstance(saved, tuple)
-        standing, states = saved
-        self.table = decode_standing(standing).table
-        self.states = [decode_state(each) for each in states]
+        assert isinstance(saved, bytes)
+        standing, self.states = from_bytes(saved)
+        self.table = standing.table
 
 
 class InstancesInProcess:

@@ -36,8 +36,9 @@ from spark_impl.grouping.keys import (
 )
 from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
-from spark_impl.grouping.store import REFUSED, REJECTED, SENDER, decode_state, encode_state
+from spark_impl.grouping.store import REFUSED, REJECTED, SENDER
 from spark_impl.grouping.windows import Standing
+from spark_impl.runtime.states import from_bytes, to_bytes
 from spark_impl.runtime.storage import InputProblem, Location
 
 INSTANCE = "instance"
@@ -151,7 +152,7 @@ def _run_sender(
         if refused.num_rows:
             file = batch.store.write(REJECTED, batch.number, refused)
             batch.reports.add(Report(file, REJECTED, sender, refused.num_rows))
-    file = batch.store.save(SENDER, batch.number, sender, encode_state(state))
+    file = batch.store.save(SENDER, batch.number, sender, to_bytes(state))
     batch.reports.add(Report(file, SENDER, sender, sum(map(len, given))))
 
 
@@ -177,7 +178,7 @@ def sender_before(part: Part, sender: int) -> SenderState:
     """Return the state of a sender at the beginning of a micro-batch."""
     state = SenderState()
     if part.before:
-        state = decode_state(part.batch.store.load(SENDER, part.before[sender]))
+        state = from_bytes(part.batch.store.load(SENDER, part.before[sender]))
     return begin_window(part.config, state) if part.standing.tuples == 0 else state
 
 
@@ -205,9 +206,10 @@ def _run_partition(
 def count_keys(rows: DataFrame, config: GroupingConfig, columns: Columns) -> Summary:
     """Count the keys of bounded rows; only summaries come to the driver."""
     task = partial(_count, config=config, key=columns.key)
-    found = rows.select(columns.key).mapInArrow(task, "state binary").collect()
-    summaries = [decode_state(bytes(row.state)).summary for row in found]
-    return merge_all(summaries, summary_capacity(config.eps_share))
+    found = rows.select(columns.key).mapInArrow(task, "summary binary").collect()
+    return merge_all(
+        (from_bytes(bytes(row.summary)) for row in found), summary_capacity(config.eps_share)
+    )
 
 
 def _count(
@@ -218,7 +220,7 @@ def _count(
         counted = count_exactly(_keys(rows, key).dictionary_encode())
         summary = merge(summary, counted, summary_capacity(config.eps_share))
     if summary.tuples:
-        yield pa.RecordBatch.from_pylist([{"state": encode_state(SenderState(summary=summary))}])
+        yield pa.RecordBatch.from_pylist([{"summary": to_bytes(summary)}])
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

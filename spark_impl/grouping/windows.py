@@ -19,7 +19,7 @@ class Standing(NamedTuple):
     """The progress of a stream, which all routers share."""
 
     batch: int
-    """Number of the next micro-batch."""
+    """Number of micro-batches with rows."""
     tuples: int
     """Number of tuples routed in this window."""
     routed: int
@@ -31,8 +31,6 @@ class Standing(NamedTuple):
     """Number of timed tuples of this window, by instance."""
     busy_us: tuple[int, ...] = ()
     """Time that they took, by instance."""
-    source_batch: int = -1
-    """The source's number of the last micro-batch."""
 
 
 def start(config: GroupingConfig) -> Standing:
@@ -92,7 +90,7 @@ def advance(
 ) -> Standing:
     """Return the progress after a micro-batch; a full window is followed by a rebalance."""
     after = standing._replace(
-        batch=standing.batch + 1,
+        batch=standing.batch + (tuples > 0),
         tuples=standing.tuples + tuples,
         routed=standing.routed + tuples,
     )

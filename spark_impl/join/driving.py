@@ -18,8 +18,6 @@ _IDLE_S = 1.0
 _TURN_S = 0.05
 """A worker that is busy for longer between two looks at messages admits fewer arrivals at once."""
 _RUN_MIN = 16
-_NAP_S = 1e-3
-"""Shortest sleep; shorter ones would be too long by much."""
 
 
 class Source:
@@ -63,49 +61,27 @@ class Source:
         return count > 0
 
 
-class _Costs:
-    """The emulated cost of comparisons: the worker is busy sleeping."""
-
-    def __init__(self, comparison_us: float) -> None:
-        self._each_s = comparison_us / 1e6
-        self._paid = 0
-        self._owed_s = 0.0
-
-    def pay(self, compared: int) -> None:
-        """Sleep for the comparisons since the last call, once they come to a millisecond."""
-        self._owed_s += (compared - self._paid) * self._each_s
-        self._paid = compared
-        if self._owed_s >= _NAP_S:
-            begun = time.monotonic()
-            time.sleep(self._owed_s)
-            self._owed_s -= time.monotonic() - begun  # a sleep lasts longer than it should
-
-
 def drive(
     worker: Worker,
     arrivals: Mapping[str, Arrivals],
     links: Links,
     hand_on: Callable[[list[list[Pairs]]], None],
-    comparison_us: float,
 ) -> int:
     """Run a worker over its connections until it and its neighbours have finished.
 
     Return its busy time (us): what was not spent on waiting for its neighbours.
 
     ``arrivals`` has the streams that enter at this worker, none in a flush. ``hand_on`` is called
-    with the pairs by query, many at a time, and with the rest at the end. Comparisons take
-    ``comparison_us`` each, in which the worker sleeps. Raise the errors of
+    with the pairs by query, many at a time, and with the rest at the end. Raise the errors of
     :meth:`spark_impl.join.transport.Links.exchange`.
     """
     begun = time.monotonic()
-    costs = _Costs(comparison_us)
     at_most = RUN
     sources = [Source(worker, stream, own) for stream, own in sorted(arrivals.items())]
     while not worker.finished:
         turn, waited_s = time.monotonic(), links.waited_s
         busy = sum(source.advance(at_most) for source in sources) > 0
         worker.work()
-        costs.pay(worker.compared)  # messages leave after the work that led to them
         outgoing, worker.outbox = worker.outbox, []
         wait_s = 0.0 if busy or worker.finished else _IDLE_S
         for sender, messages in links.exchange(outgoing, wait_s):

@@ -63,8 +63,6 @@ class Options(NamedTuple):
     """Whether admitted tuples are kept."""
     patience_s: float = 60.0
     """Seconds of silence after which a neighbour is taken for dead."""
-    comparison_us: float = 0.0
-    """Emulated cost of a comparison."""
     links: Callable[[int, int, Mapping[int, socket], float], Links] = Links
     """Makes the connections of a worker."""
 
@@ -120,8 +118,6 @@ class Summary(NamedTuple):
     """Time that was not spent on waiting for neighbours."""
     bytes_sent: int
     """Number of bytes sent to its neighbours."""
-    compared: int
-    """Number of pairs of tuples that were compared, after an index had selected them."""
 
 
 SUMMARY = pa.schema([("summary", pa.string())])
@@ -180,7 +176,6 @@ def run_task(
         wm_us=Counts(*(each.wm_us for each in state)),
         busy_us=busy_us,
         bytes_sent=links.bytes_sent,
-        compared=worker.compared,
     )
     yield pa.RecordBatch.from_pylist([{"summary": json.dumps(summary._asdict())}], SUMMARY)
 
@@ -204,7 +199,7 @@ def _find_pairs(
                     matches[query] += rows.num_rows
 
         try:
-            return matches, drive(worker, arrivals, links, write, plan.options.comparison_us)
+            return matches, drive(worker, arrivals, links, write)
         except NeighbourClosed:
             links.close()  # so that all workers learn of it now, not one a second
             time.sleep(_CAUSE_FIRST_S)

@@ -240,11 +240,6 @@ class Worker:
             dropped = lane.store.drop_below(horizon_us)
             self._recorder.step(Drop, stream, horizon_us, dropped)
 
-    @property
-    def compared(self) -> int:
-        """Number of pairs of tuples that were compared, after an index had selected them."""
-        return self._matcher.compared
-
     def take_found(self) -> list[list[Pairs]]:
         """Return the pairs found since the last call, by query."""
         taken, self.found = self.found, [[] for _ in self.found]

@@ -61,15 +61,15 @@ def planned_files(history: Location, checkpoint: Location, batch: int) -> list[L
     Two streams of one history may be at different files, and the plan of one that has nothing new
     is that of the micro-batch before.
     """
-    own = _offsets(checkpoint, batch)
+    own = offsets_of(checkpoint, batch)
     first = min((each["first"] for each in own), default=0)
     if batch > 0 and plan_of(checkpoint, batch - 1).exists():
-        first = max([first, *(each["next"] for each in _offsets(checkpoint, batch - 1))])
+        first = max([first, *(each["next"] for each in offsets_of(checkpoint, batch - 1))])
     until = max((each["next"] for each in own), default=0)
     return [file_of(history, at) for at in range(max(first, 0), until)]
 
 
-def _offsets(checkpoint: Location, batch: int) -> list[JsonObject]:
+def offsets_of(checkpoint: Location, batch: int) -> list[JsonObject]:
     """Return where Spark's plan for a micro-batch ends in a history, for each stream of it."""
     text = plan_of(checkpoint, batch).read_bytes().decode("utf-8")
     # The version and the settings of the micro-batch, then a line for each source.

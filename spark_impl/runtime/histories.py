@@ -165,15 +165,19 @@ def read_footer(file: Location) -> pq.FileMetaData:
         return pq.read_metadata(content)
 
 
-def bounds_of(footer: pq.FileMetaData, columns: Collection[str]) -> dict[str, tuple[int, int]]:
+def bounds_of(
+    footer: pq.FileMetaData, columns: Collection[str], group: int | None = None
+) -> dict[str, tuple[int, int]]:
     """Return the smallest and largest values of those of some columns for which a footer has them.
 
-    Columns are known by their whole paths: a leaf of a struct may have the name of a column.
+    They are those of a row group, or of all. Columns are known by their whole paths: a leaf of a
+    struct may have the name of a column.
     """
-    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    chosen = range(footer.num_row_groups) if group is None else [group]
+    parts = [footer.row_group(number) for number in chosen]
     found = {}
     for place in range(footer.num_columns):
-        stats = [group.column(place).statistics for group in groups]
+        stats = [part.column(place).statistics for part in parts]
         if (name := footer.schema.column(place).path) in columns and all(
             each is not None and each.has_min_max for each in stats
         ):

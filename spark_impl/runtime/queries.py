@@ -202,7 +202,7 @@ def require_checkpoint(checkpoint: Location, writer: TableWriter, last: int) -> 
             f" {last}"
         )
         raise InputProblem(msg)
-    writer.require_plan(last)
+    writer.require_plan()
 
 
 def require_identity(checkpoint: Location) -> None:

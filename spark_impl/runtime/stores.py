@@ -5,7 +5,6 @@
     _checkpoint/             Spark's own: offsets, commits, state; elsewhere if the query says so
     _control/                requests to the query; those to a chain are its register
     _stopped/                rows that stopped a query before a micro-batch, by its number
-    _empty                   the last micro-batch without rows, which is no version of the table
 
 Rules of this file:
 
@@ -19,9 +18,8 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import ClassVar, Self
 
 import pyarrow as pa
@@ -125,15 +123,11 @@ class TableStore:
         return file
 
     def states(self, kind: str, batch: int) -> dict[int, Location]:
-        """Return the files of :meth:`write_state` of a micro-batch, by number."""
+        """Return the files of a micro-batch that have one row with a ``number`` each, by number."""
         return {each.bounds["number"][0]: each.file for each in self.view.of(kind, batch, batch)}
 
-    def write_state(self, kind: str, batch: int, row: PlainRow, name: str = "") -> Location:
-        """Write one row with a ``number``; return its file."""
-        return self.write(kind, batch, pa.Table.from_pylist([row], self.kinds[kind]), name)
-
     def read_state(self, file: Location, kind: str) -> PlainRow:
-        """Return what :meth:`write_state` wrote."""
+        """Return the row of a file that has only one."""
         if not file.exists():
             msg = (
                 f"{self.root} lacks {file.parent.name}/{file.name}, which was written: the driver"
@@ -154,17 +148,6 @@ class TableStore:
         ]
         file = self.control / f"{numbers(history).stop:08d}-{uuid.uuid4().hex}.parquet"
         write_parquet(pa.table(arrays, schema=columns), file)
-
-    def note_empty(self, batch: int) -> None:
-        """Note that a micro-batch had no rows, unless a later one is noted."""
-        if batch > self.last_empty():
-            (self.root / "_empty").write_bytes(str(batch).encode())
-
-    def last_empty(self) -> int:
-        """Return the last micro-batch without rows, -1 if none is known."""
-        with suppress(FileNotFoundError, ValueError):
-            return int((self.root / "_empty").read_bytes())
-        return -1
 
     def read_kind(self, kind: str, batch: int | None = None) -> pa.Table:
         """Return the rows of a kind, with their numbers; with ``batch`` only of a micro-batch."""
@@ -214,8 +197,6 @@ class Draft:
     store: TableStore
     writer: TableWriter
     batch: int
-    number: int | None = None
-    """Spark's number of the micro-batch, if it is another one."""
     written: list[DataFile] = field(default_factory=list)
     removed: list[DataFile] = field(default_factory=list)
     """Files of earlier micro-batches whose rows are replaced."""
@@ -224,16 +205,15 @@ class Draft:
         """Raise :class:`InputProblem` unless the store ends just before ``batch``, or at it."""
         last, fitting = self.view.last, (self.batch - 1, self.batch)
         if last not in fitting:  # the usual case looks at no file
-            last = max(self.writer.look().last, self.store.last_empty())
+            last = self.writer.look().last
         if last not in fitting:
             msg = (
                 f"the checkpoint of {self.store.root} is at micro-batch {self.batch}, its table is"
                 f" at {last}; another query runs on it, or one of them was changed by hand or by a"
-                f" crash of the machine, or {self.store.root / '_empty'} was lost, which names the"
-                " last micro-batch without rows"
+                " crash of the machine"
             )
             raise InputProblem(msg)
-        self.writer.require_plan(self.view.last)
+        self.writer.require_plan()
         self.is_new = self.view.last < self.batch
 
     @property
@@ -292,12 +272,10 @@ class Draft:
         return [each for each in self.written if each.kind == kind]
 
     def commit(self) -> None:
-        """Commit the files; without any, only note that the micro-batch is over."""
-        if self.is_new and (self.written or self.removed):
-            self.writer.commit(self.batch, self.written, self.removed, self.number)
+        """Commit the files; without any, only that the micro-batch is over."""
+        if self.is_new:
+            self.writer.commit(self.batch, self.written, self.removed)
             self.writer.tidy(each for each in self.store.kinds if each not in self.store.replaced)
-        elif self.is_new:
-            self.store.note_empty(self.batch)
 
 
 def _describe(file: Location, kind: str) -> DataFile | None:
@@ -324,15 +302,8 @@ def require_view(root: Location, word: str = "query") -> View:
     return view
 
 
-def claim(
-    store: TableStore,
-    identity: JsonObject,
-    word: str = "query",
-    gone: JsonObject = MappingProxyType({}),
-) -> None:
+def claim(store: TableStore, identity: JsonObject, word: str = "query") -> None:
     """Make a folder the store of a query.
-
-    ``gone`` has the settings of earlier versions, each with the value that a store may still have.
 
     Raise :class:`InputProblem`, and write nothing, if the folder holds something else, or is the
     store of a query with another identity.
@@ -349,7 +320,7 @@ def claim(
                 raise
     if found is not None:
         require_owner(found, identity["version"], identity.get("room"))
-        _require_same(found, identity, word, gone)
+        _require_same(found, identity, word)
 
 
 def _require_empty(root: Location, word: str) -> None:
@@ -372,15 +343,13 @@ def require_owner(view: View, version: int, room: str | None = None) -> None:
         raise InputProblem(msg)
 
 
-def _require_same(view: View, identity: JsonObject, word: str, gone: JsonObject) -> None:
+def _require_same(view: View, identity: JsonObject, word: str) -> None:
     """Raise :class:`InputProblem` for the first setting whose value differs in the store.
 
     A setting that only the store has is one of another version: without it, the query would go on
     by other rules.
     """
-    theirs, ours = (
-        {**gone, **each, **each.get("config", {})} for each in (view.identity, identity)
-    )
+    theirs, ours = ({**each, **each.get("config", {})} for each in (view.identity, identity))
     for name in sorted((ours.keys() | theirs.keys()) - {"config"}):
         if theirs.get(name) != ours.get(name):
             msg = (

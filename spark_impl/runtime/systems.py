@@ -26,6 +26,7 @@ from model.vocabulary import Event, System, Trace, Workload
 from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import append, history_schema
+from spark_impl.runtime.operators import STATE_NAME
 from spark_impl.runtime.session import DEFAULT_MASTER, session
 from spark_impl.runtime.stores import CHECKPOINT
 
@@ -150,19 +151,18 @@ class OperatorInProcess:
     Spark's test driver holds its state, as the bytes that the state store would hold.
     """
 
-    def __init__(self, processor: StatefulProcessor, key: int, state: str) -> None:
+    def __init__(self, processor: StatefulProcessor, key: int) -> None:
         self._key = key
-        self._state = state
         self._tester = TwsTester(processor)
 
     def saved(self) -> object:
         """Return the operator's state."""
-        return self._tester.peekValueState(self._state, self._key)
+        return self._tester.peekValueState(STATE_NAME, self._key)
 
     def restore(self, saved: object) -> None:
         """Restore a saved state; ``None`` is the state of a new operator."""
         if saved is None:
-            self._tester.deleteState(self._state, self._key)
+            self._tester.deleteState(STATE_NAME, self._key)
         else:
             assert isinstance(saved, tuple)
-            self._tester.updateValueState(self._state, self._key, saved)
+            self._tester.updateValueState(STATE_NAME, self._key, saved)

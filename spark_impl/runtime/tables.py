@@ -230,16 +230,13 @@ class TableWriter:
             self.view = _view(self.root, self._table)
         return self.view
 
-    def require_plan(self, number: int) -> None:
-        """Raise :class:`InputProblem` if the last micro-batch was written by another plan.
-
-        ``number`` is that of Spark for it.
-        """
+    def require_plan(self) -> None:
+        """Raise :class:`InputProblem` if the last micro-batch was written by another plan."""
         if self.checkpoint is None or self.view.last == self._own:  # the usual case reads no file
             return
         with _working(self.root, "read"):
             digest = self._table.transaction_version(_PLAN) or 0
-        require_plan(self.root, digest, self.checkpoint, number)
+        require_plan(self.root, digest, self.checkpoint, self.view.last)
         self._own = self.view.last
 
     def note_history(self, history: JsonObject) -> None:
@@ -264,13 +261,11 @@ class TableWriter:
         batch: int,
         written: Sequence[DataFile],
         removed: Sequence[DataFile] = (),
-        number: int | None = None,
     ) -> None:
         """Add the files of a micro-batch to the table, in one version.
 
-        ``removed`` are files whose rows count no more; ``number`` is that of Spark, if another.
-        Raise :class:`InputProblem`, and change nothing, if somebody else has written the
-        micro-batch since :meth:`look`.
+        ``removed`` are files whose rows count no more. Raise :class:`InputProblem`, and change
+        nothing, if somebody else has written the micro-batch since :meth:`look`.
         """
         from deltalake import CommitProperties, Transaction
 
@@ -279,7 +274,7 @@ class TableWriter:
             *(_addition(self.root, each, now_ms) for each in written),
             *(_removal(self.root, each, now_ms) for each in removed),
         ]
-        digest = digest_of(self.checkpoint, batch if number is None else number)
+        digest = digest_of(self.checkpoint, batch)
         numbers = [Transaction(_QUERY, batch), Transaction(_PLAN, digest)]
         ours = {_COMMIT: uuid.uuid4().hex}
         transaction = CommitProperties(custom_metadata=ours, app_transactions=numbers)

@@ -1,22 +1,23 @@
-"""Spark's side of a micro-batch: files to blocks, the stateful operator, and rows to tables.
+"""Spark's side of a micro-batch: files to blocks, and the stateful operator.
 
-The state of a worker is one value in Spark's state store. It is bounded by the tuples between the
-watermarks of sensors and their latest tuples, and by the slices of open windows.
+In a query, the operator writes results, undefined stamps and rejected arrivals into the tables of
+the store, and returns only the progress of workers, and their messages. The state of a worker is
+bounded by the tuples between the watermarks of sensors and their latest tuples, and by the slices
+of open windows.
 """
 
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+from pyspark.sql import Row
 
 from model.vocabulary.script.graph import Output
 from model.vocabulary.script.plan import ScriptPlan, Share
 from spark_impl.runtime.arrays import Ints, PlainRow, Values
+from spark_impl.runtime.operators import Operator, Write
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import ATTEMPT
@@ -28,29 +29,25 @@ from spark_impl.script.store import BLOCK, TABLES, ScriptStore
 from spark_impl.windows.arrival_files import open_file, read_request, read_tables, split
 from spark_impl.windows.blocks import SLOT, slots, task_of_slot
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def result_tables(
-    plan: ScriptPlan, results: bytes, undefined: bytes, rejected: bytes
-) -> dict[str, pa.Table]:
-    """Return the result tables of one row of the processor.
+def result_tables(plan: ScriptPlan, found: Found) -> dict[str, pa.Table]:
+    """Return the result tables of a worker.
 
     A node is one computation; its tuples are results of every statement with the same computation.
     """
-    made = np.frombuffer(results, encoding.TUPLE)
-    without = np.frombuffer(undefined, encoding.UNDEFINED)
-    refused = np.frombuffer(rejected, encoding.REJECTED)
+    made = encoding.records_of(encoding.TUPLE, found.results)
+    stamps = {number: (ts,) for number, ts in found.undefined.items()}
+    without = encoding.records_of(encoding.UNDEFINED, stamps)
+    refused = encoding.records_of(encoding.REJECTED, found.rejected)
     rows, workflows, names = _repeat_for_statements(plan.statements, made["node"])
-    found = {"result": [workflows, names, made["ts"][rows], made["value"][rows]]}
+    columns = {"result": [workflows, names, made["ts"][rows], made["value"][rows]]}
     rows, workflows, names = _repeat_for_statements(plan.writers, without["node"])
-    found["undefined"] = [workflows, names, without["ts"][rows]]
+    columns["undefined"] = [workflows, names, without["ts"][rows]]
     reasons = pa.array(REASONS).take(pa.array(refused["reason"]))
     sensors = pa.array([node.sensor for node in plan.graph.nodes]).take(pa.array(refused["node"]))
-    found["rejected"] = [refused["seq"], sensors, refused["source_id"], refused["ts"], reasons]
+    columns["rejected"] = [refused["seq"], sensors, refused["source_id"], refused["ts"], reasons]
     return {
-        name: pa.table(dict(zip(schema.names, found[name], strict=True)), schema)
+        name: pa.table(dict(zip(schema.names, columns[name], strict=True)), schema)
         for name, schema in encoding.SCHEMAS.items()
     }
 
@@ -133,106 +130,60 @@ REPORT = pa.schema(
     ]
 )
 """Rows for the driver: progress of workers and what they wrote, and messages with their reader."""
-
-
-def write_tables(
-    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: ScriptPlan, batch: int
-) -> Iterator[pa.RecordBatch]:
-    """Write the output of the processor to tables; yield the rows for the driver (``mapInArrow``).
-
-    Every partition writes its part of the tables, and every attempt at one its own files.
-    """
-    attempt = uuid.uuid4().hex
-    group_columns = [field.name for field in store.groups]
-    found: dict[str, list[pa.Table]] = {}
-    rows = []
-    for row in (row for each in batches for row in each.to_pylist()):
-        group = {name: row[name] for name in group_columns}
-        if row["to"] is not None:
-            rows.append({**group, "worker": row["to"], "kind": MESSAGE, "block": row["messages"]})
-            continue
-        told = (*TABLES["worker"].names, *Taken._fields)
-        report = {**group, **{name: row[name] for name in told}, ATTEMPT: attempt}
-        made = result_tables(plan, row["results"], row["undefined"], row["rejected"])
-        for name, table in made.items():
-            placed = _placed(table, group)
-            found.setdefault(name, []).append(placed)
-            report[WRITTEN[name]] = placed.num_rows
-        rows.append(report)
-    for name, parts in found.items():
-        schema = store.kinds[name]
-        store.write(name, batch, pa.concat_tables([each.cast(schema) for each in parts]), attempt)
-    if rows:
-        yield from pa.Table.from_pylist(rows, store.schema_of(REPORT)).to_batches()
-
-
-def _placed(table: pa.Table, group: PlainRow) -> pa.Table:
-    """Return the rows behind the grouping columns."""
-    columns = [pa.array([value] * table.num_rows) for value in group.values()]
-    return pa.table([*columns, *table.columns], names=[*group, *table.column_names])
-
-
+INPUT = pa.schema([(SLOT, pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
+"""Columns of the operator's input, behind the grouping columns; a flush has no block."""
 ARRIVALS, MESSAGE, FLUSH, CLOCK, UNASKED = range(5)
 """Kinds of blocks."""
-STATE_NAME = "worker"
-"""Name of the only state variable."""
-_TYPES = {"large": StringType(), "seq": LongType()}
-STATE = StructType(
-    [StructField(name, _TYPES.get(name, BinaryType())) for name in encoding.Kept._fields]
-)
-_RECORDS = ("results", "undefined", "rejected", "messages")
 
 
-INPUT = pa.schema([(SLOT, pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
-"""Columns of the processor's input, behind the grouping columns; a flush has no block."""
-OUTPUT = pa.schema(
-    [
-        *TABLES["worker"],
-        *((name, pa.int64()) for name in Taken._fields),
-        ("to", pa.int32()),
-        *((name, pa.binary()) for name in _RECORDS),
-    ]
-)
-"""Columns of the processor's output, behind the grouping columns.
+class GroupTables(NamedTuple):
+    """The result tables of one worker, for some values of the grouping columns."""
 
-A row is either the news of a worker (``to`` is NULL), or a message to one other worker.
-"""
+    group: Values
+    tables: dict[str, pa.Table]
 
 
-class ScriptProcessor(StatefulProcessor):
-    """Adapter between Spark's state store and :func:`spark_impl.script.kernel.advance`."""
+def output_tables(store: ScriptStore, outputs: Sequence[GroupTables]) -> dict[str, pa.Table]:
+    """Return the tables of some workers, by name, with the grouping columns in front."""
+    found = {}
+    for name in encoding.SCHEMAS:
+        parts = []
+        for group, tables in outputs:
+            table = tables[name]
+            same = [
+                pa.repeat(pa.scalar(value, field.type), table.num_rows)
+                for field, value in zip(store.groups, group, strict=True)
+            ]
+            parts.append(pa.Table.from_arrays([*same, *table.columns], schema=store.kinds[name]))
+        found[name] = pa.concat_tables(parts)
+    return found
 
-    def __init__(self, plan: ScriptPlan, group_columns: tuple[str, ...] = ()) -> None:
+
+class ScriptProcessor(Operator[State, GroupTables]):
+    """Connects Spark's state store with :func:`spark_impl.script.kernel.advance`."""
+
+    def __init__(
+        self, plan: ScriptPlan, group_columns: tuple[str, ...] = (), write: Write | None = None
+    ) -> None:
+        super().__init__(write)
         self._plan = plan
         self._names = [*group_columns, "worker"]
         self._shares: dict[int, Share] = {}
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the only state variable."""
-        self._state = handle.getValueState(STATE_NAME, STATE)
-
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,
         key: Values,
-        rows: "Iterator[pd.DataFrame]",
+        rows: Iterator[Row],
         timerValues: object,  # noqa: N803 (the name is Spark's)
-    ) -> "Iterator[pd.DataFrame]":
-        """Process the rows of one micro-batch for one worker."""
-        # Imported here because the driver process that prepares a query need not wait for it.
-        import pandas as pd
-
+    ) -> Iterator[Row]:
+        """Process the blocks of one worker in one micro-batch."""
         worker = task_of_slot(int(key[-1]), self._plan.workers)
         if worker not in self._shares:
             self._shares[worker] = self._plan.share(worker)
         share = self._shares[worker]
         blocks = defaultdict[int, list[bytes]](list)
-        for frame in rows:
-            for kind, block in zip(frame["kind"], frame["block"], strict=True):
-                blocks[kind].append(block)
-        stored = self._state.get()
-        before = State()
-        if stored is not None:
-            before = encoding.decode_state(share, encoding.Kept(*stored))
+        for row in rows:
+            blocks[row["kind"]].append(row["block"])
         given = Given(
             encoding.decode_arrivals(blocks[ARRIVALS], self._plan.is_timed),
             encoding.decode_messages(blocks[MESSAGE]),
@@ -240,32 +191,29 @@ class ScriptProcessor(StatefulProcessor):
             encoding.decode_pieces(blocks[CLOCK]),
             int(np.frombuffer(b"".join(blocks[UNASKED]), np.int64).sum()),
         )
-        after, found = advance(share, before, given)
-        self._state.update(tuple(encoding.encode_state(after)))
-        who = dict(zip(self._names, (*key[:-1], worker), strict=True))
-        nothing = dict.fromkeys(OUTPUT.names[1:])
-        rows_of = [{**who, **nothing, **row} for row in _output_rows(share, found)]
-        yield pd.DataFrame(rows_of, dtype=object)
+        after, found = advance(share, self.state(State()), given)
+        self.keep(after)
+        tables = result_tables(self._plan, found)
+        self.outputs.append(GroupTables(key[:-1], tables))
+        report = {
+            **dict(zip(self._names, (*key[:-1], worker), strict=True)),
+            "known_us": found.known_us,
+            "held_by": found.held_by,
+            "wm_us": found.wm_us,
+            **{WRITTEN[name]: table.num_rows for name, table in tables.items()},
+            **found.taken._asdict(),
+            ATTEMPT: self.attempt,
+        }
+        yield Row(**report)
+        for reader, block in messages_of(share, found):
+            who = dict(zip(self._names, (*key[:-1], reader), strict=True))
+            yield Row(**who, kind=MESSAGE, block=block)
 
-    def close(self) -> None:
-        """Release nothing."""
 
-
-def _output_rows(share: Share, found: Found) -> Iterator[PlainRow]:
-    """Yield the news of a worker, then a message to every other worker that needs one."""
-    yield {
-        "known_us": found.known_us,
-        "held_by": found.held_by,
-        "wm_us": found.wm_us,
-        **found.taken._asdict(),
-        "results": encoding.encode_records(encoding.TUPLE, found.results),
-        "undefined": encoding.encode_records(
-            encoding.UNDEFINED, {number: (ts,) for number, ts in found.undefined.items()}
-        ),
-        "rejected": encoding.encode_records(encoding.REJECTED, found.rejected),
-    }
+def messages_of(share: Share, found: Found) -> Iterator[tuple[int, bytes]]:
+    """Yield a message for each other worker that needs results: its reader and its block."""
     for other in sorted({to for number in found.messages for to in share.sent[number]}):
         chosen = {
             number: each for number, each in found.messages.items() if other in share.sent[number]
         }
-        yield {"to": other, "messages": encoding.encode_message(chosen)}
+        yield other, encoding.encode_message(chosen)

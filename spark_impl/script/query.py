@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US
 from model.vocabulary.script.plan import compile_plan
-from spark_impl.runtime import accounts
+from spark_impl.runtime import accounts, operators
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import note_history, require_history
@@ -33,12 +33,11 @@ from spark_impl.script.kernel import Taken
 from spark_impl.script.processor import (
     FLUSH,
     INPUT,
-    OUTPUT,
     REPORT,
     WRITTEN,
     ScriptProcessor,
+    output_tables,
     pack_files,
-    write_tables,
 )
 from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
 from spark_impl.windows.blocks import SLOT
@@ -105,7 +104,7 @@ class ScriptQuery(Runnable):
         self._spark = spark
         self._source = locate(source)
         taken = {name for schema in TABLES.values() for name in schema.names}
-        taken |= {*BLOCK.names, *REPORT.names, *OUTPUT.names, *accounts.COLUMNS.names}
+        taken |= {*BLOCK.names, *REPORT.names, *accounts.COLUMNS.names}
         groups = check_source(self._source, taken, group_columns)
         self.plan = compile_plan(config)
         """The computations, and where they run."""
@@ -143,10 +142,10 @@ class ScriptQuery(Runnable):
         writer = TableWriter(self.store.root, self._source, self._checkpoint)
         require_checkpoint(self._checkpoint, writer, writer.view.last)
         finish = partial(self._finish, writer=writer)
-        return start_batches(self._answers(), self._checkpoint, finish, interval)
+        return start_batches(self._reports(), self._checkpoint, finish, interval)
 
-    def _answers(self) -> DataFrame:
-        """Return the stream part: output rows of the processor."""
+    def _reports(self) -> DataFrame:
+        """Return the rows of :data:`REPORT`; the workers write the tables themselves."""
         store, plan = self.store, self.plan
         names = tuple(field.name for field in store.groups)
         tasks = None if names else plan.workers
@@ -154,25 +153,24 @@ class ScriptQuery(Runnable):
         # Messages between workers come with the files of the next micro-batch.
         files = paths(session, self._source, store.control, is_mixed=True)
         pack = partial(pack_files, store=store, plan=plan)
+        write = operators.table_writer(store, partial(output_tables, store))
         return (
             files.mapInArrow(pack, from_arrow_schema(store.schema_of(INPUT)))
             .groupBy(*names, SLOT)
-            .transformWithStateInPandas(
-                ScriptProcessor(plan, names),
-                outputStructType=from_arrow_schema(store.schema_of(OUTPUT)),
+            .transformWithState(
+                ScriptProcessor(plan, names, write),
+                outputStructType=from_arrow_schema(store.schema_of(REPORT)),
                 outputMode="append",
                 timeMode="none",
             )
         )
 
-    def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
+    def _finish(self, reports: DataFrame, batch: int, writer: TableWriter) -> None:
         """Write everything of a micro-batch. After a crash, Spark calls it again."""
         store = self.store
         note_history(writer)
         draft = Draft(store, writer, batch)
-        told = store.schema_of(REPORT)
-        write = partial(write_tables, store=store, plan=self.plan, batch=batch)
-        rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)
+        rows = reports.toArrow().cast(store.schema_of(REPORT))
         is_message = rows.column("block").is_valid()
         standing = rows.filter(pc.invert(is_message))
         draft.add_reported(standing, WRITTEN)

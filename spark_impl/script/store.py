@@ -23,7 +23,7 @@ from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.runtime.tables import BATCH, look
 from spark_impl.script.encoding import SCHEMAS
 
-VERSION = 6
+VERSION = 7
 ROOM = "script"
 TABLES = {
     **SCHEMAS,
@@ -98,7 +98,7 @@ def open_store(store: ScriptStore, config: ScriptConfig) -> None:
         if different:
             msg = f"{store.root} belongs to another query: its workflow {different[0]!r} is not"
             raise InputProblem(f"{msg} the same; other scripts need a new store")
-    stores.claim(store, identity, gone={"since_us": 0})
+    stores.claim(store, identity)
 
 
 def load_store(root: Address) -> ScriptStore:

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import Rejected, Result, Undefined
@@ -22,14 +22,7 @@ from spark_impl.runtime.systems import (
     run_pack,
     system_maker,
 )
-from spark_impl.script.processor import (
-    FLUSH,
-    MESSAGE,
-    STATE_NAME,
-    ScriptProcessor,
-    blocks_of,
-    result_tables,
-)
+from spark_impl.script.processor import FLUSH, MESSAGE, ScriptProcessor, blocks_of
 from spark_impl.script.query import ScriptQuery
 from spark_impl.script.router import Router
 from spark_impl.script.store import load_store
@@ -55,23 +48,18 @@ class WorkerInProcess(OperatorInProcess):
     """The processor of one worker without Spark: micro-batches in, steps and messages out."""
 
     def __init__(self, plan: ScriptPlan, worker: int) -> None:
-        super().__init__(ScriptProcessor(plan), worker, STATE_NAME)
-        self._plan = plan
+        self._processor = ScriptProcessor(plan)
+        super().__init__(self._processor, worker)
 
     def process(self, *blocks: tuple[int, bytes | None]) -> WorkerOutput:
         """Process a micro-batch of some blocks, each with its kind."""
-        # Imported here, or every process of a query would wait for it.
-        import pandas as pd
-
-        kinds, contents = zip(*blocks, strict=True)
-        given = pd.DataFrame({"kind": kinds, "block": contents}, dtype=object)
-        frame: Any = self._tester.testInPandas(self._key, given)
-        own, *messages = frame.to_dict("records")
-        found = result_tables(self._plan, own["results"], own["undefined"], own["rejected"])
-        steps = _steps({name: table.to_pylist() for name, table in found.items()})
-        return WorkerOutput(
-            steps, [(row["to"], row["messages"]) for row in messages], own["known_us"]
-        )
+        self._processor.outputs.clear()
+        given = [Row(kind=kind, block=block) for kind, block in blocks]
+        own, *messages = self._tester.test(self._key, given)
+        (output,) = self._processor.outputs
+        steps = _steps({name: table.to_pylist() for name, table in output.tables.items()})
+        sent = [(row["worker"], row["block"]) for row in messages]
+        return WorkerOutput(steps, sent, own["known_us"])
 
 
 def run_in_process(workload: Workload) -> Trace:

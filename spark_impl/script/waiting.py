@@ -1,7 +1,6 @@
 """Rows that wait for the watermark of their sensor: only the state that Spark keeps has them."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,11 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.plan import compile_plan
+from spark_impl.runtime.operators import STATE_NAME
 from spark_impl.runtime.queries import frame_of, last_logged, session_of_query
+from spark_impl.runtime.states import from_bytes
 from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.runtime.waiting import ROW, unread
-from spark_impl.script.encoding import Kept, decode_state
-from spark_impl.script.processor import STATE_NAME
+from spark_impl.script.kernel import State
 from spark_impl.script.store import ScriptStore, load_store
 from spark_impl.windows.blocks import SLOT, task_of_slot
 
@@ -46,8 +46,8 @@ def _waiting(
     source = source.options(path=checkpoint.for_spark, stateVarName=STATE_NAME)
     for row in source.load().select("key", "value").collect():
         share = plan.share(task_of_slot(row.key[SLOT], plan.workers))
-        parts: list[Any] = [bytes(v) if isinstance(v, bytearray) else v for v in row.value]
-        for number, log in decode_state(share, Kept(*parts)).logs.items():
+        state: State = from_bytes(bytes(row.value[STATE_NAME]))
+        for number, log in state.logs.items():
             if number not in share.first_host_of:
                 continue
             first = int(np.searchsorted(log.tuples.ts, log.until_us))

@@ -11,18 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.arrays import Bools, Floats, Ints, NumbersT, Records
+from spark_impl.runtime.arrays import Floats, Ints, NumbersT, Records
 from spark_impl.slack import control_laws, requirement
-from spark_impl.slack.retained_values import RETAINED, Retained, RetainedValues
+from spark_impl.slack.retained_values import RETAINED, RetainedValues
 from spark_impl.windows.panes import expand, group_by_window
 from spark_impl.windows.records import fill_records, join_records
 from spark_impl.windows.room import Stretch
 
-WINDOW = np.dtype([("key", "<i8"), ("j", "<i8"), ("n_rcv", "<i8"), ("n_late", "<i8")])
-"""A closed window that is not judged yet."""
-
-NEGATIVE = np.dtype([("key", "<i8"), ("j", "<i8")])
-"""A window that is not judged yet and has a negative value."""
+WINDOW = np.dtype(
+    [("key", "<i8"), ("j", "<i8"), ("n_rcv", "<i8"), ("n_late", "<i8"), ("negative", "<i8")]
+)
+"""A window that is not judged yet; ``negative`` is above 0 if one of its values is below."""
 
 JUDGED = np.dtype(
     [
@@ -51,9 +50,8 @@ class Mark(NamedTuple):
     """A snapshot of the windows; arrays are replaced, never changed."""
 
     windows: Records
-    negative: Records
     judgements: int
-    retained: Retained | None
+    retained: Records | None
 
 
 class Judgement:
@@ -68,12 +66,10 @@ class Judgement:
         windows: Records,
         n_keys: int,
         retained: RetainedValues | None = None,
-        negative: Records | None = None,
     ) -> None:
         self._config = config
         self._spec = config.windows
         self._windows = windows
-        self._negative = np.empty(0, NEGATIVE) if negative is None else negative
         self._n_keys = n_keys
         self._retained = retained
         self.judgements: list[Records] = []
@@ -122,24 +118,7 @@ class Judgement:
         longest = hi + 1
         np.minimum.at(longest, position, lo)
         row, j = expand(longest, hi)
-        noted = np.concatenate((self._negative["j"], j))
-        j, key, _ = group_by_window(
-            noted, np.concatenate((self._negative["key"], key[row])), self._n_keys
-        )
-        self._negative = fill_records(NEGATIVE, len(j), key=key, j=j)
-
-    def _take_negative(self, windows: Records, unjudged_from: int) -> Bools:
-        """Return which windows, all those below an index, have negative values; forget these."""
-        due = self._negative["j"] < unjudged_from
-        noted, self._negative = self._negative[due], self._negative[~due]
-        _, _, position = group_by_window(
-            np.concatenate((windows["j"], noted["j"])),
-            np.concatenate((windows["key"], noted["key"])),
-            self._n_keys,
-        )
-        found = np.zeros(len(windows), np.bool_)
-        found[position[len(windows) :]] = True  # ordered as the windows, which hold all of them
-        return found
+        self._append(fill_records(WINDOW, len(j), key=key[row], j=j, negative=1))
 
     def judge(self, wm: Ints, moments: Moments, law: control_laws.Law) -> control_laws.Law:
         """Judge the windows that a path has reached, by (end, key); return the law after them.
@@ -161,11 +140,7 @@ class Judgement:
             values = self._retained.values_of(windows)
             self._retained.forget(unjudged_from)
         n_req = requirement.required_tuples(
-            self._config,
-            total,
-            cv2,
-            values,
-            has_negative=self._take_negative(windows, unjudged_from),
+            self._config, total, cv2, values, has_negative=windows["negative"] > 0
         )
         miss = windows["n_rcv"] < n_req
         alphas, after = control_laws.judge(self._config, law, windows["n_rcv"], total, n_req, miss)
@@ -188,7 +163,7 @@ class Judgement:
     def mark(self) -> Mark:
         """Return a snapshot for :meth:`undo_to`."""
         retained = None if self._retained is None else self._retained.values
-        return Mark(self._windows, self._negative, len(self.judgements), retained)
+        return Mark(self._windows, len(self.judgements), retained)
 
     def since(self, mark: Mark) -> Records:
         """Return the judgements made since ``mark``, in order."""
@@ -196,20 +171,21 @@ class Judgement:
 
     def undo_to(self, mark: Mark) -> None:
         """Undo all changes since ``mark``."""
-        self._windows, self._negative = mark.windows, mark.negative
+        self._windows = mark.windows
         del self.judgements[mark.judgements :]
         if self._retained is not None and mark.retained is not None:
             self._retained.values = mark.retained
 
-    def retained(self, wm_us: int) -> tuple[Records, Floats]:
+    def retained(self, wm_us: int) -> Records:
         """Return the values that windows unjudged at a watermark have counted."""
         if self._retained is None:
-            return np.empty(0, RETAINED), np.empty(0)
-        return self._retained.to_records(self.unjudged_from(wm_us))
+            return np.empty(0, RETAINED)
+        self._retained.forget(self.unjudged_from(wm_us))
+        return self._retained.values
 
-    def unjudged(self) -> tuple[Records, Records]:
-        """Return the closed windows that are not judged yet, and those with negative values."""
-        return self._merged(self._windows), self._negative
+    def unjudged(self) -> Records:
+        """Return what is known of the windows that are not judged yet."""
+        return self._merged(self._windows)
 
     def _append(self, windows: Records) -> None:
         self._windows = join_records(WINDOW, (self._windows, windows))
@@ -217,8 +193,8 @@ class Judgement:
     def _merged(self, windows: Records) -> Records:
         """Return one record for each (window, key), in that order."""
         j, key, position = group_by_window(windows["j"], windows["key"], self._n_keys)
-        n_rcv, n_late = (
-            np.bincount(position, weights=windows[name], minlength=len(j))
-            for name in ("n_rcv", "n_late")
-        )
-        return fill_records(WINDOW, len(j), key=key, j=j, n_rcv=n_rcv, n_late=n_late)
+        counts = {
+            name: np.bincount(position, weights=windows[name], minlength=len(j))
+            for name in ("n_rcv", "n_late", "negative")
+        }
+        return fill_records(WINDOW, len(j), key=key, j=j, **counts)

@@ -14,7 +14,7 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Bools, Floats, Ints, Records
 from spark_impl.slack import control_laws
-from spark_impl.slack.judgement import JUDGED, NEGATIVE, WINDOW, Judgement, Moments
+from spark_impl.slack.judgement import JUDGED, WINDOW, Judgement, Moments
 from spark_impl.slack.retained_values import RETAINED, RetainedValues
 from spark_impl.windows.records import Rows, join_records
 from spark_impl.windows.room import Path, Rule, Stretch
@@ -39,9 +39,7 @@ class Memory(NamedTuple):
     """Number of judgements so far."""
     windows: Records = np.empty(0, WINDOW)
     retained: Records = np.empty(0, RETAINED)
-    values: Floats = np.empty(0)
-    """The values that ``retained`` counts; empty unless ``config.needs_values``."""
-    negative: Records = np.empty(0, NEGATIVE)
+    """Values of unjudged windows; empty unless ``config.needs_values``."""
 
 
 class Turn(NamedTuple):
@@ -145,8 +143,8 @@ class SlackRule(Rule):
         self._memory = memory
         retained = None
         if config.needs_values:
-            retained = RetainedValues(config, memory.retained, memory.values)
-        self._judgement = Judgement(config, memory.windows, n_keys, retained, memory.negative)
+            retained = RetainedValues(config, memory.retained)
+        self._judgement = Judgement(config, memory.windows, n_keys, retained)
         self._foresight = Foresight(config, n_keys)
         self._start = 0
         self._turns: list[Turn] = []
@@ -218,11 +216,8 @@ class SlackRule(Rule):
 
     def memory(self, wm_us: int) -> Memory:
         """Return the controller's state at a watermark."""
-        retained, values = self._judgement.retained(wm_us)
-        windows, negative = self._judgement.unjudged()
-        return self._memory._replace(
-            windows=windows, retained=retained, values=values, negative=negative
-        )
+        windows, retained = self._judgement.unjudged(), self._judgement.retained(wm_us)
+        return self._memory._replace(windows=windows, retained=retained)
 
     def progress(self) -> dict[str, float]:
         """Return the largest delay and alpha."""

@@ -95,8 +95,16 @@ def rejected(room: AnyRoom, spark: SparkSession, store: Address) -> DataFrame:
     return rows.select(*opened.by, *columns)
 
 
-def current_answers(spark: SparkSession, settings: WindowSettings, store: WindowStore) -> DataFrame:
-    """Return the answers in a store, with the columns of :func:`results`."""
+def current_answers(
+    spark: SparkSession,
+    settings: WindowSettings,
+    store: WindowStore,
+    repeated: DataFrame | None = None,
+) -> DataFrame:
+    """Return the answers in a store, with the columns of :func:`results`.
+
+    Arrivals that are ``repeated`` (:mod:`spark_impl.repeated`) count as refused.
+    """
     window = [*store.by, "key", "start_us"]
     stream = queries.read_table(spark, store, "result")
     revised = queries.read_table(spark, store, "revision")
@@ -104,7 +112,7 @@ def current_answers(spark: SparkSession, settings: WindowSettings, store: Window
     answers = answers.join(_pending(spark, settings, store), window, "left")
     known = F.col("n") + F.coalesce("pending", F.lit(0))
     state = F.when(F.col("n_refused") > 0, INCOMPLETE).when(F.col("pending").isNull(), EXACT)
-    counted = with_refused(spark, settings, store, answers, "full")
+    counted = with_refused(spark, settings, store, answers, "full", repeated)
     required: tuple[str, ...] = ()
     if "judged" in store.kinds:
         judged = queries.read_table(spark, store, "judged")
@@ -132,11 +140,16 @@ def with_refused(
     store: WindowStore,
     answers: DataFrame,
     how: str,
+    repeated: DataFrame | None = None,
 ) -> DataFrame:
-    """Join answers with the number of refused rows of their windows, ``n_refused``."""
-    if not store.view.of("rejected"):  # the usual case: nothing to read, nothing to join
+    """Join answers with the number of refused and repeated rows of their windows, ``n_refused``."""
+    if repeated is None and not store.view.of("rejected"):  # the usual case: nothing to read
         return answers.withColumn("n_refused", F.lit(0).cast("long"))
+    row = [*store.by, "key", "event_time_us"]
     rows = queries.read_table(spark, store, "rejected").where("event_time_us IS NOT NULL")
+    rows = rows.select(*row)
+    if repeated is not None:
+        rows = rows.unionByName(repeated.select(*row))
     refused = count_refused(rows, settings, store.by)
     joined = answers.join(refused, [*store.by, "key", "start_us"], how)
     return joined.withColumn("n_refused", F.coalesce("n_refused", F.lit(0)))

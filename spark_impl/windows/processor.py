@@ -1,43 +1,30 @@
 """Stateful operator of windowed queries, from arrivals to the records of tasks.
 
-In a query, the operator writes the records into the stream tables, all tasks of a partition
-together, and returns only the progress of the tasks.
-
-The state of a task is one value in Spark's state store. It is bounded by the open windows, the
-memory of the room's rule and, with ``dedup``, the tuples whose identities are known.
+In a query, the operator writes the records into the stream tables, and returns only the progress of
+the tasks. The state of a task is bounded by the open windows, the memory of the room's rule and,
+with ``dedup``, the tuples whose identities are known.
 """
 
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Generic, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, StructField, StructType
 
 from spark_impl.runtime.arrays import PlainRow, Records, Values
+from spark_impl.runtime.operators import Operator, Write
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.stores import ATTEMPT
 from spark_impl.windows.arrival_files import FLAWS, FileShares, TaskInput
 from spark_impl.windows.arrivals import REASONS
 from spark_impl.windows.blocks import decode, task_of_slot
 from spark_impl.windows.kernel import process
-from spark_impl.windows.records import NO_CLOCK, Output, TaskState, state_from_bytes, state_to_bytes
+from spark_impl.windows.records import NO_CLOCK, Output, TaskState
 from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import TaskId, WindowStore, record_types, written_column
 
-STATE_NAME = "task"
-"""Name of the one state variable."""
-BATCH = "streaming.sql.batchId"
-"""Local property in which Spark gives its tasks the number of their micro-batch."""
-STATE = StructType([StructField("state", BinaryType())])
-"""The state of a task (:func:`spark_impl.windows.records.state_to_bytes`) in the state store."""
-Write: TypeAlias = Callable[[Sequence["TaskOutput"], int, str], None]
-"""Function that writes the output of a partition, given the micro-batch and a name for files."""
 _ALL_REASONS = np.array(["", *REASONS, *FLAWS], dtype=object)
 
 
@@ -54,7 +41,7 @@ class TaskOutput(NamedTuple):
         return {**who, **self.output.progress, "flushed": self.flushed}
 
 
-class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
+class WindowProcessor(Operator[TaskState, TaskOutput], Generic[ConfigT]):
     """Connects Spark's state store with :func:`spark_impl.windows.kernel.process`."""
 
     def __init__(
@@ -65,22 +52,12 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         shares: FileShares | None = None,
         write: Write | None = None,
     ) -> None:
-        """Set up the operator of a query whose rows hold blocks or, with ``shares``, file names.
-
-        ``write`` gets the output; without it, the output stays in :attr:`outputs`.
-        """
+        """Set up the operator of a query whose rows hold blocks or, with ``shares``, file names."""
+        super().__init__(write)
         self._room = room
         self._config = config
         self._names = [*group_columns, "task"]
         self._shares = shares
-        self._write = write
-        self.outputs: list[TaskOutput] = []
-        self._attempt = ""
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the one state variable."""
-        self._attempt = uuid.uuid4().hex  # every attempt of a task writes files of its own
-        self._state = handle.getValueState(STATE_NAME, STATE)
 
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,
@@ -93,26 +70,14 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         given = self._input(who[-1], rows)
         if not (given.flush or len(given.rows.seq)):
             return  # nothing in the file belongs to this task
-        stored = self._state.get()
-        memory = self._room.memory
-        before = TaskState(memory) if stored is None else state_from_bytes(memory, stored[0])
+        before = self.state(TaskState(self._room.memory))
         after, output = process(self._room, self._config, before, *given, task=who[-1])
-        self._state.update((state_to_bytes(after),))
+        self.keep(after)
         done = TaskOutput(who, output, given.flush and output.active)
         self.outputs.append(done)
         written = {written_column(name): len(each) for name, each in output.records.items()}
         progress = {"active": output.active, **done.progress(self._names)}
-        yield Row(**progress, **written, **output.taken._asdict(), **{ATTEMPT: self._attempt})
-
-    def close(self) -> None:
-        """Write the output of all tasks of a partition."""
-        if self._write is None or not self.outputs:
-            return
-        context = TaskContext.get()
-        assert context is not None  # only tasks of Spark's write
-        batch = context.getLocalProperty(BATCH)
-        assert batch is not None  # Spark sets it
-        self._write(self.outputs, int(batch), self._attempt)
+        yield Row(**progress, **written, **output.taken._asdict(), **{ATTEMPT: self.attempt})
 
     def _input(self, task: int, rows: Iterator[Row]) -> TaskInput:
         if self._shares is not None:
@@ -120,16 +85,6 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         blocks = [row["block"] for row in rows]
         keys, arrivals = decode(block for block in blocks if block is not None)
         return TaskInput(keys, arrivals, flush=any(block is None for block in blocks))
-
-
-def table_writer(store: WindowStore, settings: WindowSettings) -> Write:
-    """Return a function that writes the stream tables of a query, on any machine."""
-
-    def write(outputs: Sequence[TaskOutput], batch: int, name: str) -> None:
-        for kind, table in output_tables(store, settings, outputs).items():
-            store.write(kind, batch, table, name)
-
-    return write
 
 
 def output_tables(

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime import accounts, queries
+from spark_impl.runtime import accounts, operators, queries
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.limits import Limit, Limits
@@ -23,18 +23,17 @@ from spark_impl.runtime.sources import PATH, paths
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
-from spark_impl.windows import processor
 from spark_impl.windows.answers import all_answers, with_refused
 from spark_impl.windows.arrival_files import FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History, check_source
+from spark_impl.windows.processor import WindowProcessor, output_tables
 from spark_impl.windows.records import Taken
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 from spark_impl.windows.store import (
     WindowStore,
     all_tables,
-    as_stored,
     open_store,
     record_types,
     report_columns,
@@ -97,7 +96,6 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         room: WindowRoom[ConfigT] | None = None,
     ) -> None:
         self._spark = spark
-        config = as_stored(store, config)
         self._room = room = (room or self.room).of(config)
         self._config = config
         self.settings = replace(room.settings(config), value=value)
@@ -147,12 +145,12 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         """Return the reports of tasks; the workers write the stream tables themselves."""
         settings, store = self.settings, self.store
         travel = bool(store.groups) or settings.tasks > FEW_TASKS
-        operator = processor.WindowProcessor(
+        operator = WindowProcessor(
             self._room,
             self._config,
             store.by[:-1],
             None if travel else FileShares(settings, store.control),
-            processor.table_writer(store, settings),
+            operators.table_writer(store, partial(output_tables, store, settings)),
         )
         return (
             (self._blocks() if travel else self._slots())

@@ -2,16 +2,8 @@
 
 An array of records is a numpy structured array. A key is a number: its position in the sorted list
 of keys that travels with the arrays.
-
-Spark's state store holds a :class:`TaskState` as one binary:
-
-    {"clock": [...], "keys": [...], "numbers": [...], "sizes": [...]}\\n  then the bytes of arrays
-
-With one column for each part, Spark would analyse their types and compile code for them in every
-micro-batch and on every partition.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -73,8 +65,6 @@ NO_CLOCK = -(1 << 62)
 INSERTED = -1
 """Key of a row that is no tuple but a watermark from upstream: its event time. The column
 ``arrival_us`` then holds the largest event time upstream."""
-_WORD = 8
-"""Arrays in the binary of a state begin at multiples of this number of bytes."""
 
 Memory: TypeAlias = Any  # each room has a NamedTuple of its own, of numbers and arrays
 """The state of a room's rule between two micro-batches."""
@@ -174,45 +164,3 @@ def join_records(dtype: "np.dtype[np.void]", parts: Iterable[Records]) -> Record
         return np.empty(0, dtype)
     whole = np.dtype((np.void, dtype.itemsize))
     return np.concatenate([part.view(whole) for part in filled]).view(dtype)
-
-
-def state_to_bytes(state: TaskState) -> bytes:
-    """Return the binary of a state, as the module docstring describes it."""
-    arrays = [state.panes, state.identities, *filter(_is_array, state.memory)]
-    head = {
-        "clock": state.clock,
-        "keys": state.keys,
-        "numbers": [each for each in state.memory if not _is_array(each)],
-        "sizes": [len(each) for each in arrays],
-    }
-    text = json.dumps(head, ensure_ascii=False, separators=(",", ":"), default=_plain).encode()
-    padded = text + b" " * (-(len(text) + 1) % _WORD)
-    return b"".join([padded, b"\n", *(each.tobytes() for each in arrays)])
-
-
-def state_from_bytes(empty: Memory, data: bytes) -> TaskState:
-    """Read the binary of a state; ``empty`` is a memory with the dtypes of all arrays."""
-    offset = data.index(b"\n") + 1
-    head = json.loads(data[:offset])
-    sizes, numbers = iter(head["sizes"]), iter(head["numbers"])
-
-    def next_array(dtype: "np.dtype[np.void]") -> Records:
-        nonlocal offset
-        size, start = next(sizes), offset
-        offset += size * dtype.itemsize
-        return np.frombuffer(data, dtype, size, start)
-
-    panes, identities = next_array(PANE), next_array(IDENTITY)
-    memory = [next_array(each.dtype) if _is_array(each) else next(numbers) for each in empty]
-    return TaskState(
-        empty._make(memory), Clock(*head["clock"]), tuple(head["keys"]), panes, identities
-    )
-
-
-def _is_array(part: object) -> bool:
-    return isinstance(part, np.ndarray)
-
-
-def _plain(number: np.generic) -> object:
-    """Return a number of numpy's as one of Python's."""
-    return number.item()

@@ -16,11 +16,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
 from spark_impl.runtime.arrays import Floats, Ints, Values
-from spark_impl.runtime.histories import COLUMNS, open_piece, read_footer
+from spark_impl.runtime.histories import COLUMNS, bounds_of, open_piece, read_footer
 from spark_impl.runtime.storage import Location
 from spark_impl.windows.arrival_files import (
     number_combinations,
@@ -33,6 +32,9 @@ from spark_impl.windows.room import WindowSettings
 
 ROWS_KEPT = 2_000_000
 """Most rows that the driver keeps as pieces: 32 bytes each, 64 MB."""
+
+_ANY = (-(1 << 63), (1 << 63) - 1)
+"""Bounds of a column without statistics."""
 
 TimeRange: TypeAlias = tuple[int, int]
 """Start and end of a range of time (us), half open."""
@@ -85,23 +87,13 @@ class Footers:
 
 def read_row_groups(file: Location) -> list[RowGroup]:
     """Return the row groups of a file."""
-    footer = read_footer(file)
-    # by whole paths: a column of structs may have a leaf of the same name
-    names = [footer.schema.column(i).path for i in range(len(footer.schema))]
-    time, seq = names.index("event_time_us"), names.index("seq")
-    found = []
+    footer, found = read_footer(file), []
     for place in range(footer.num_row_groups):
-        group = footer.row_group(place)
-        bounds = *_bounds(group, time), _bounds(group, seq)[0]
-        found.append(RowGroup(file, place, group.num_rows, *bounds))
+        bounds = bounds_of(footer, ("event_time_us", "seq"), place)
+        times, seqs = (bounds.get(name, _ANY) for name in ("event_time_us", "seq"))
+        rows = footer.row_group(place).num_rows
+        found.append(RowGroup(file, place, rows, *times, seqs[0]))
     return found
-
-
-def _bounds(group: pq.RowGroupMetaData, column: int) -> tuple[int, int]:
-    values = group.column(column).statistics
-    if values is None or not values.has_min_max:
-        return -(1 << 63), (1 << 63) - 1
-    return values.min, values.max
 
 
 class Piece(NamedTuple):

@@ -6,7 +6,7 @@ requests to flush.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -18,11 +18,10 @@ from spark_impl.runtime import accounts, stores
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.storage import Address, InputProblem, locate
-from spark_impl.runtime.tables import look
 from spark_impl.windows.records import LATE, REJECTED, RESULT, Taken
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
-VERSION = 7
+VERSION = 8
 PENDING = "pending"
 
 TaskId: TypeAlias = Values
@@ -154,19 +153,8 @@ def open_store(
         "group_columns": stores.groups_to_json(groups),
         "value": value,
     }
-    stores.claim(store, identity, gone={**config.gone, **config.new})
+    stores.claim(store, identity)
     return store
-
-
-def as_stored(root: Address, config: ConfigT) -> ConfigT:
-    """Return a configuration by whose rules a store of an earlier version goes on.
-
-    Settings that the store lacks, and that are not given, have the values by which it was made.
-    """
-    view = look(locate(root))
-    known = {} if view is None else view.identity.get("config", {})
-    missing = {name: old for name, old in config.new.items() if known and name not in known}
-    return replace(config, **{n: old for n, old in missing.items() if getattr(config, n) is None})
 
 
 def load_store(root: Address, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore]:

@@ -17,7 +17,7 @@ from spark_impl.runtime.storage import Address, Location
 from spark_impl.runtime.systems import CASE, OnKill, OperatorInProcess, arrivals_table, run_pack
 from spark_impl.windows.answers import EXACT, results
 from spark_impl.windows.blocks import encode
-from spark_impl.windows.processor import STATE_NAME, WindowProcessor, output_tables
+from spark_impl.windows.processor import WindowProcessor, output_tables
 from spark_impl.windows.query import WindowedQuery
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import WindowStore, load_store
@@ -66,7 +66,7 @@ class TaskInProcess(OperatorInProcess):
     def __init__(self, room: WindowRoom[ConfigT], config: ConfigT, task: int) -> None:
         self._room = room = room.of(config)
         self._processor = WindowProcessor(room, config)
-        super().__init__(self._processor, task, STATE_NAME)
+        super().__init__(self._processor, task)
         self._settings = room.settings(config)
         self._store = WindowStore(Location("/"), room=room)
 

@@ -20,9 +20,8 @@ from spark_impl.join import system
 from spark_impl.join.chain import Chain
 from spark_impl.join.task import Options
 from spark_impl.join.transport import Links
-from spark_impl.script import processor, query
+from spark_impl.runtime import operators
 from spark_impl.windows import history
-from spark_impl.windows import processor as windows
 from straggler.cli.main import main as straggler
 from tests.harness.hosts import NAMES
 
@@ -87,33 +86,21 @@ def in_routing(strike: Strike) -> None:
     tasks._run_sender = run_sender
 
 
-def in_script(strike: Strike) -> None:
-    """Strike a task of sensor scripts that has written its results of micro-batch 1."""
-    write = processor.write_tables
-
-    def write_tables(*given: Any, **named: Any) -> Iterator[Any]:
-        yield from write(*given, **named)
-        if named["batch"] == 1:
-            strike(None)
-
-    setattr(query, "write_tables", write_tables)  # noqa: B010 (mypy protects it)
-
-
 def in_micro_batch(strike: Strike) -> None:
-    """Strike a task of windows that has written its tables of micro-batch 1."""
-    writer = windows.table_writer
+    """Strike a task of windows or scripts that has written its tables of micro-batch 1."""
+    writer = operators.table_writer
 
-    def table_writer(store: Any, settings: Any) -> windows.Write:
-        write = writer(store, settings)
+    def table_writer(store: Any, tables_of: Any) -> operators.Write:
+        write = writer(store, tables_of)
 
-        def run(rows: Sequence[windows.TaskOutput], batch: int, name: str) -> None:
-            write(rows, batch, name)
+        def run(outputs: Sequence[Any], batch: int, name: str) -> None:
+            write(outputs, batch, name)
             if batch == 1:
                 strike(None)
 
         return run
 
-    windows.table_writer = table_writer
+    operators.table_writer = table_writer
 
 
 def in_correction(strike: Strike) -> None:
@@ -135,7 +122,7 @@ def in_correction(strike: Strike) -> None:
 
 
 MOMENTS: Mapping[str, Callable[[Strike], None]] = {
-    each.__name__: each for each in (in_epoch, in_routing, in_script, in_micro_batch, in_correction)
+    each.__name__: each for each in (in_epoch, in_routing, in_micro_batch, in_correction)
 }
 
 

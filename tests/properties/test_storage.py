@@ -27,7 +27,7 @@ def test_a_checkpoint_that_was_lost_or_rolled_back_is_noticed(
     for name in {*map(str, logged), *others}:
         (folder / "offsets" / name).touch()
     checkpoint = locate(folder)
-    store: Any = SimpleNamespace(root=locate("store"), require_plan=lambda plan: None)
+    store: Any = SimpleNamespace(root=locate("store"), require_plan=lambda: None)
     assert last_logged(checkpoint, "offsets") == max(logged, default=-1)
     assert last_logged(checkpoint, "commits") == -1
     if last > max(logged, default=-1):  # Spark would plan a micro-batch anew

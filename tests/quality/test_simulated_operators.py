@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from properties.timed_operators import OPERATORS
-from spark_impl.grouping import store
+from spark_impl.grouping.windows import Standing
 from spark_impl.join import checkpoint
 from spark_impl.join.admission import Identities
-from spark_impl.script import encoding
+from spark_impl.runtime import states
 from spark_impl.watermark.rule import WatermarkRule
-from spark_impl.windows import records
 from straggler.strategies.examples import RUN, collect
 from tests.quality.planting import Planted
 
@@ -23,8 +22,8 @@ CLUSTERS = 300
 """Largest number of clusters that are tried until one shows the bug."""
 
 
-def _no_identities_of_windows(right: Any, *given: Any) -> Any:
-    state = right(*given)
+def _no_identities_of_windows(right: Any, data: bytes) -> Any:
+    state = right(data)
     return state._replace(identities=state.identities[:0])
 
 
@@ -36,23 +35,22 @@ def _no_identities(right: Any, *given: Any) -> Any:
     return type(state)(*(each._replace(intake=intake) for each, intake in both))
 
 
-def _no_heavy_key(right: Any, text: bytes) -> Any:
-    standing = right(text)
+def _no_heavy_key(right: Any, data: bytes) -> Any:
+    standing, *senders = right(data)
+    assert isinstance(standing, Standing)
     heavy = dict(list(standing.table.heavy.items())[1:])
-    return standing._replace(table=standing.table._replace(heavy=heavy))
+    return standing._replace(table=standing.table._replace(heavy=heavy)), *senders
 
 
 BUGS: Mapping[str, Planted] = {
-    "slack": Planted(records.state_from_bytes, _no_identities_of_windows),
+    "slack": Planted(states.from_bytes, _no_identities_of_windows),
     "watermark": Planted(
         WatermarkRule.memory,
         lambda right, self: (memory := right(self))._replace(cluster=memory.cluster[:0]),
     ),
     "join": Planted(checkpoint.decode_state, _no_identities),
-    "grouping": Planted(store.decode_standing, _no_heavy_key),
-    "script": Planted(
-        encoding.decode_state, lambda right, *given: right(*given)._replace(latest={})
-    ),
+    "grouping": Planted(states.from_bytes, _no_heavy_key),
+    "script": Planted(states.from_bytes, lambda right, data: right(data)._replace(latest={})),
 }
 """Planted bug by room."""
 

@@ -93,7 +93,6 @@ REFUSED = (
     "was continued elsewhere",
     " expects ",
     "another query runs on it",
-    "is already at",
     "oncurrent",
 )
 """Words of the refusal of a second driver."""

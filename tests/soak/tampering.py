@@ -23,7 +23,6 @@ COPIED = "copied away and back"
 FOREIGN = "foreign history"
 REWRITTEN = "history rewritten"
 CONTROL = (
-    "store/_empty",
     "store/_control/*.parquet",
     "store/_checkpoint/metadata",
     "landing/metadata",

@@ -215,11 +215,11 @@ def test_measured_times_decide_the_routes_of_the_next_window(
         found = at_instances(rows, batch, slow, ROUTED).toArrow()
         seen.update(zip(found["seq"].to_pylist(), found["instance"].to_pylist(), strict=True))
 
-    times = []
+    times: list[tuple[int, tuple[int, ...]]] = [(0, (1, 1, 1))]
     for number, part in enumerate((events[:20], events[20:])):
-        times.append((number, spreader.standing().table.times))
         spreader.advance(spark.createDataFrame(table_of(part)), work, number)
-    assert times[0][1] == (1, 1, 1)
+        times.append((number + 1, spreader.store.at().standing(number).table.times))
+    times.pop()
     assert times[1][1][1] >= 2_000
     assert seen == routes(events, GroupingConfig(3, times_us=tuple(times), window_tuples=20), 20)
 

@@ -36,7 +36,7 @@ def test_state_does_not_grow_with_the_stream(method: str) -> None:
         rows = decode([encode(SLACK.settings(config), _table(numbers, key="k%d"))])
         state, _ = kernel.process(SLACK, config, state, *rows, flush=False)
         memory = state.memory
-        parts = (state.panes, memory.windows, state.identities, memory.retained, memory.values)
+        parts = (state.panes, memory.windows, state.identities, memory.retained)
         sizes.append((len(state.keys), *map(len, parts)))
     assert sizes[-1] == sizes[5]
     assert bool(sizes[-1][-1]) == config.needs_values

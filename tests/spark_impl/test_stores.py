@@ -35,15 +35,13 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("name", "theirs"), [("cv", 0.5), ("sampling", "adversarial"), ("max_future_us", 1), ("new", 1)]
-)
+@pytest.mark.parametrize(("name", "theirs"), [("cv", 0.5), ("new", 1)])
 def test_a_setting_of_another_version_is_not_dropped_in_silence(
     tmp_path: Path, name: str, theirs: object
 ) -> None:
-    """A query would go on by other rules; what no version computes otherwise is read."""
+    """A query would go on by other rules."""
     room, config = SLACK, SlackConfig(9_000, 3_000)
-    usual = {**config.gone, **config.to_json()}
+    usual = config.to_json()
     identity = {"version": windows.VERSION, "room": "slack", "group_columns": [], "value": "value"}
     for folder, settings in (("usual", usual), ("other", {**usual, name: theirs})):
         claim(WindowStore(locate(tmp_path / folder), room=room), {**identity, "config": settings})
