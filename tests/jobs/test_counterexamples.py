@@ -148,25 +148,19 @@ def test_a_check_in_a_test_stores_what_breaks_the_job(
     monkeypatch.setattr("straggler.jobs.api.judge_job", lambda *_, **__: report)
     schema = inputs_of(ASKED["schema"], "at")[0].schema
     asked = {**ASKED, "schema": schema, "keys": ("device",), "columns": {"watts": st.just(1.0)}}
-    for job, how in ((minutes, "--trust"), (lambda frame: frame, "--system MODULE:JOB")):
-        with pytest.raises(JobBroken) as found:
-            check_job(job, spark, folder=tmp_path / how[2:4], **asked)
-        (path,) = (tmp_path / how[2:4]).iterdir()
-        assert str(found.value).endswith(
-            f"Stored in {path}; run it again with: straggler replay {path} {how}"
-        )
-    (path,) = (tmp_path / "tr").iterdir()
-    name, again = read_asked(path.name, read_record(path))
-    assert name == "tests.jobs.written_jobs:minutes"
-    assert inputs_of(again["schema"], "at")[0].schema == schema
-    assert {key: again[key] for key in ("event_time", "keys", "lateness")} == {
-        "event_time": "at",
-        "keys": ["device"],
-        "lateness": "10 seconds",
-    }
     with pytest.raises(JobBroken) as found:
-        check_job(minutes, spark, folder=tmp_path / "more", sink=lambda: None, **asked)
-    assert "Stored" not in str(found.value)
+        check_job(minutes, spark, folder=tmp_path, **asked)
+    (path,) = tmp_path.iterdir()
+    again = f"run it again with: straggler replay {path} --trust"
+    assert str(found.value).endswith(f"Stored in {path}; {again}")
+    name, kept = read_asked(path.name, read_record(path))
+    assert name == "tests.jobs.written_jobs:minutes"
+    assert inputs_of(kept.pop("schema"), "at")[0].schema == schema
+    assert kept == {"event_time": "at", "keys": ["device"], "lateness": "10 seconds"}
+    with pytest.raises(JobBroken, match=r"replay .*json --system MODULE:JOB$"):
+        check_job(lambda frame: frame, spark, folder=tmp_path, **asked)
+    with pytest.raises(JobBroken, match=r"it is not$"):
+        check_job(minutes, spark, folder=tmp_path, sink=lambda: None, **asked)
 
 
 def test_rows_that_do_not_fit_are_refused(spark: SparkSession) -> None:
