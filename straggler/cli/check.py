@@ -89,7 +89,7 @@ def run(args: Arguments) -> int:
     schema, event_time, files = asked_inputs(args)
     refuse_overwriting(Arguments(json=args.json, input=tuple(files.values())))
     from straggler.jobs.api import judge_job, lateness_of
-    from straggler.jobs.counterexamples import store
+    from straggler.jobs.counterexamples import store_report
     from straggler.judging.systems import load_function, open_session
 
     job = load_function(args.job, "a job; write MODULE:JOB", "function")
@@ -121,9 +121,7 @@ def run(args: Arguments) -> int:
     render.print_lines(out, told.splitlines())
     write_json(args.json, report.to_json())
     if report.rows is not None:
-        broken = next(e for e in report.verdicts if e.claim == report.rows["claim"])
-        sentence = f"{broken.claim}: {broken.sentence}"
-        path = store(args.counterexamples, args.job, asked, sentence, report.rows)
+        path = store_report(args.counterexamples, args.job, asked, report)
         again = f"Stored in {path}; run it again with: straggler replay {path} --trust"
         render.print_lines(out, ["", again])
     elif report.outcome is Outcome.BROKEN and report.table:

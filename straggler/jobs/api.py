@@ -1,8 +1,10 @@
 """Public functions that have a Spark job judged."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hypothesis.strategies import SearchStrategy
@@ -13,7 +15,7 @@ from model.vocabulary.settings import JsonObject
 from straggler.errors import UsageError
 from straggler.jobs import APPEND, MODES
 from straggler.jobs.check import LIMIT_S, Check, begin, calibrate, run_stages
-from straggler.jobs.counterexamples import Failing, plain_rows, read_rows, replay
+from straggler.jobs.counterexamples import Failing, plain_rows, read_rows, replay, store_report
 from straggler.jobs.plans import EXACT
 from straggler.jobs.report import JobReport, table_of
 from straggler.jobs.rows import Input
@@ -21,6 +23,7 @@ from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
 from straggler.jobs.schemas import spark_schema
 from straggler.jobs.threads import HangsError, map_in_order
 from straggler.jobs.verdicts import verdicts_of
+from straggler.judging.counterexamples import FOLDER
 from straggler.judging.systems import open_session
 
 if TYPE_CHECKING:
@@ -45,7 +48,12 @@ class JobUndetermined(AssertionError):  # noqa: N818
 
 
 def check_job(
-    job: "Callable[..., DataFrame]", spark: "SparkSession | None" = None, **asked: Any
+    job: "Callable[..., DataFrame]",
+    spark: "SparkSession | None" = None,
+    *,
+    allow_undetermined: bool = False,
+    folder: Path = FOLDER,
+    **asked: Any,
 ) -> JobReport:
     """Have a Structured Streaming job judged; raise unless every claim holds.
 
@@ -54,15 +62,36 @@ def check_job(
     Args:
         job: the job of :func:`judge_job`.
         spark: the session of :func:`judge_job`.
+        allow_undetermined: True if a job that was not put to the test is let pass.
+        folder: folder for the rows that break a claim, which ``straggler replay`` runs again.
         **asked: the other arguments of :func:`judge_job`.
     """
     __tracebackhide__ = True  # pytest shows the line of the caller
     report = judge_job(job, spark, **asked)
-    if report.outcome is not Outcome.HOLDS:
-        kind = JobBroken if report.outcome is Outcome.BROKEN else JobUndetermined
-        error = kind(f"\n{report}")
-        error.report = report
-        raise error
+    fine = (Outcome.HOLDS, Outcome.UNDETERMINED) if allow_undetermined else (Outcome.HOLDS,)
+    if report.outcome in fine:
+        return report
+    kind = JobBroken if report.outcome is Outcome.BROKEN else JobUndetermined
+    stored = "" if asked.get("sink") else _stored(job, report, asked, folder)
+    error = kind(f"\n{report}{stored}")
+    error.report = report
+    raise error
+
+
+def _stored(
+    job: "Callable[..., DataFrame]", report: JobReport, asked: JsonObject, folder: Path
+) -> str:
+    """Store the rows that break a job, if there are any, and return lines that say so."""
+    if report.rows is None:
+        return ""
+    module, name = job.__module__, getattr(job, "__qualname__", "job")
+    is_found = module != "__main__" and getattr(sys.modules.get(module), name, None) is job
+    try:
+        path = store_report(Path(folder), f"{module}:{name}", asked, report)
+    except UsageError as error:  # which must not hide that the job is broken
+        return f"\n\nThe rows are not stored: {error}"
+    how = "--trust" if is_found else "--system MODULE:JOB"
+    return f"\n\nStored in {path}; run it again with: straggler replay {path} {how}"
     return report
 
 
@@ -108,7 +137,8 @@ def judge_job(
         redelivered: columns that identify a row; if there are any, rows also come twice. If a job
             drops duplicates by some columns, these count as named here.
         sink: function that returns a pair: ``write(frame, batch)`` as for ``foreachBatch``, and
-            ``read()``, which returns the rows; None judges what Spark hands on.
+            ``read()``, which returns the rows. They are compared with those of another such pair
+            that gets all answers at once. None judges what Spark hands on.
         rows: recorded rows to put through the network, as dicts, a pandas or a Spark DataFrame;
             None draws rows.
         keeps_state: True if the job keeps its state on purpose.

@@ -73,6 +73,8 @@ class Check:
     failed: Judged | None = None
     claim: str = ""
     """Name of the claim that the failing stream breaks."""
+    selects: bool = False
+    """Whether the sink keeps other rows than it is given, even if it is given all at once."""
     knows_growth: bool = False
     """Whether a stream of the same rows twice has shown if state stays."""
 
@@ -285,8 +287,12 @@ def calibrate(check: Check, number: int) -> tuple[list[Stream], list[Stream], st
         problem = f"{problem}; give columns= if such rows cannot occur"
     elif check.reference.is_batch:
         rows = [row for stream in streams[:3] for row in stream.rows]
-        if check.reference.ask(rows) != check.reference.ask(rows):
+        answers = check.reference.ask(rows)
+        if answers != check.reference.ask(rows):
             problem = "the job answers the same rows differently each time"
+        elif check.job.sink:
+            given = check.reference.runner.batch(rows, to_sink=False)
+            check.selects = answers != Counter(given)
     return streams[: len(edges)], streams[len(edges) :], problem
 
 

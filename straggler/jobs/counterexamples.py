@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from model.checking.claims import Outcome
 from model.vocabulary import stable_hash
-from model.vocabulary.settings import JsonObject
+from model.vocabulary.settings import JsonObject, PlainData
 from model.vocabulary.trace import refuse_long_integers
 from straggler.errors import UsageError
 from straggler.inputs.text_files import write_output
 from straggler.jobs.check import Check
 from straggler.jobs.plans import STATE
 from straggler.jobs.reference import judge_growth
-from straggler.jobs.report import table_of
+from straggler.jobs.report import JobReport, table_of
 from straggler.jobs.rows import Frames, Row, answers_of, rows_of
 from straggler.jobs.schemas import quoted
 from straggler.jobs.streams import KILLED, LOST_COMMIT, RESTART, Fault, Stream
@@ -149,6 +149,28 @@ def store(folder: Path, job: str, asked: JsonObject, broken: str, rows: JsonObje
     path = folder / f"{words}-{stable_hash(text) & 0xFFFFFFFF:08x}.json"
     write_output(path, text)
     return path
+
+
+def store_report(folder: Path, job: str, asked: JsonObject, report: JobReport) -> Path:
+    """Store the rows of a report on a broken job, with what :func:`read_asked` takes of ``asked``.
+
+    ``job`` is its ``MODULE:JOB``. Raise :class:`UsageError` if they cannot be written.
+    """
+    assert report.rows is not None
+    broken = next(each for each in report.verdicts if each.claim == report.rows["claim"])
+    kept = {key: _plain(asked[key]) for key in ASKED if key in asked}
+    return store(folder, job, kept, f"{broken.claim}: {broken.sentence}", report.rows)
+
+
+def _plain(value: Any) -> PlainData:
+    """Return an argument of ``judge_job`` as a file holds it: schemas are texts."""
+    if hasattr(value, "fields"):  # the session of Spark that writes DDL may have ended
+        columns = [f"{quoted(each.name)} {each.dataType.simpleString()}" for each in value]
+        needed = ["" if each.nullable else " NOT NULL" for each in value]
+        return ", ".join(map("".join, zip(columns, needed, strict=True)))
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 def read_asked(name: str, record: JsonObject) -> tuple[str, dict[str, Any]]:

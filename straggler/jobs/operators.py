@@ -8,7 +8,12 @@ Rules of this file:
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from straggler.jobs.rows import INPUT_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 DELAY = "spark.watermarkDelayMs"
 """Name under which Spark notes in a column that it has a watermark."""
@@ -82,6 +87,27 @@ class Operator:
     def inputs(self, *, timed: bool = False) -> dict[int, str]:
         """Return the columns of the input by number; if ``timed``, those with a watermark."""
         return {k: v for child in self.children for k, v in child.outputs(timed=timed).items()}
+
+
+def optimised(frame: "DataFrame") -> Operator:
+    """Return the plan of a frame after Spark has moved and merged its operators."""
+    optimiser = frame.sparkSession._jsparkSession.sessionState().optimizer()
+    return Operator(optimiser.execute(frame._jdf.queryExecution().analyzed()))
+
+
+def filtered_watermarks(plan: Operator) -> list[Operator]:
+    """Return the watermarks that see only rows which a filter of the job lets pass."""
+    return [
+        mark
+        for mark in plan.walk()
+        if mark.name == "EventTimeWatermark"
+        and any(_read_names(each) - {INPUT_COLUMN} for each in mark.walk() if each.name == "Filter")
+    ]
+
+
+def _read_names(node: Operator) -> set[str]:
+    parts = [each for expression in node.expressions() for each in expression.walk()]
+    return {str(each.fields["name"]) for each in parts if each.name == "AttributeReference"}
 
 
 def java_keys(node: Operator) -> list[Any]:

@@ -16,11 +16,13 @@ from straggler.jobs.operators import (
     Expression,
     Operator,
     expression_of,
+    filtered_watermarks,
     has_timed_key,
     items,
     java_keys,
     key_types,
     name_of,
+    optimised,
 )
 
 if TYPE_CHECKING:
@@ -59,16 +61,15 @@ class Remark:
 
 def remarks(frame: "DataFrame", *, mode: str = "append") -> tuple[Remark, ...]:
     """Return what the plan of a streaming DataFrame tells, for an output mode of its query."""
-    session = frame.sparkSession._jsparkSession
     analysed = frame._jdf.queryExecution().analyzed()
     plan = Operator(analysed)
-    # Conditions that follow a join are part of it only in the optimised plan.
-    optimised = Operator(session.sessionState().optimizer().execute(analysed))
     found = [
         *_functions(plan),
         *_processing_time(plan),
         *_states(plan, mode),
-        *_joins(optimised, frame.sparkSession._jvm),
+        # Conditions that follow a join are part of it only in the optimised plan.
+        *_joins(optimised(frame), frame.sparkSession._jvm),
+        *_waiting(plan),
         *_tables(plan),
     ]
     if not any(each.is_broken for each in found):
@@ -226,6 +227,19 @@ def _join_sentence(side: Operator, other: Operator, word: str) -> str:
     if missing:
         return f"{begin}: {' and '.join(missing)} side has no watermark"
     return f"{begin}: its condition does not bound their times by those of the other side"
+
+
+def _waiting(plan: Operator) -> Iterator[Remark]:
+    """Yield remarks on watermarks that a filter holds back, and with them those of other inputs."""
+    marks = [node for node in plan.walk() if node.name == "EventTimeWatermark"]
+    for mark in filtered_watermarks(plan):
+        if any(each not in mark.walk() and mark not in each.walk() for each in marks):
+            column = mark.java.eventTime().name()
+            sentence = (
+                f"a filter comes before the watermark on {column}: while no row passes it, state "
+                "and answers of the other side wait as well"
+            )
+            yield Remark(sentence, False)
 
 
 def _tables(plan: Operator) -> Iterator[Remark]:

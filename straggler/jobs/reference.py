@@ -84,7 +84,7 @@ class Reference:
         flush = flush if self.shape.is_flushed else ()
         run = self.runner.run(stream, flush)
         in_time, late, positions = split(stream, self.shape.times)
-        guards = guards_of(stream, run, set(positions))
+        guards = guards_of(stream, run, set(positions), is_filtered=self.shape.is_filtered)
 
         def verdict(outcome: Outcome, reason: str, right: Answers | None = None) -> Judged:
             guards["answers"] = int(bool(right))
@@ -208,14 +208,22 @@ def fits(low: Answers, got: Answers, high: Answers, *, is_weak: bool = False) ->
     return low <= got and got <= high
 
 
-def guards_of(stream: Stream, run: Run, late: Collection[int]) -> Counter[str]:
-    """Return how often each interesting case occurred in a stream."""
+def guards_of(
+    stream: Stream, run: Run, late: Collection[int], *, is_filtered: bool = False
+) -> Counter[str]:
+    """Return how often each interesting case occurred in a stream.
+
+    If a filter decides which rows move the watermark, a row counts as late only if the watermark of
+    the query had reached it, and as almost late only if there was one.
+    """
     found: Counter[str] = Counter()
     latest: dict[int, int] = {}
     seen: set[str] = set()
     at = -1
-    for batch in stream.batches:
+    for number, batch in enumerate(stream.batches):
         before = dict(latest)
+        own = (each.watermark_us or 0 for each in run.batches if each.data == number)
+        mark_us = next(own, 0)
         for row in batch:
             at += 1
             found["again"] += row.text in seen
@@ -223,10 +231,11 @@ def guards_of(stream: Stream, run: Run, late: Collection[int]) -> Counter[str]:
             found["disorder"] += row.time_us < latest.get(row.source, row.time_us)
             found["equal times"] += row.time_us == latest.get(row.source)
             is_behind = row.time_us < before.get(row.source, row.time_us)
-            found["almost late"] += is_behind and at not in late
+            found["late"] += at in late and (not is_filtered or row.time_us <= mark_us)
+            is_almost = is_behind and at not in late
+            found["almost late"] += is_almost and (not is_filtered or mark_us > 0)
             latest[row.source] = max(latest.get(row.source, row.time_us), row.time_us)
     found["cuts"] = len(stream.batches) - 1
-    found["late"] = len(late)
     found["restarts"] = len(run.happened)
     for fault in run.happened:
         states = [state for n in range(fault.batch + 1) for state in run.states(n)]

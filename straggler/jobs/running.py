@@ -148,6 +148,15 @@ def opened(sink: Sink) -> tuple[Write, Callable[[], Any]]:
     return write, read
 
 
+def rows_in(read: Callable[[], Any]) -> list[Answer]:
+    """Return the rows that a sink has; raise :class:`JobProblem` if they cannot be read."""
+    try:
+        rows = read()
+        return answers_of(rows.collect() if hasattr(rows, "collect") else rows)
+    except (Exception, SystemExit) as error:
+        raise JobProblem(f"read() of the sink raised {describe(error)}") from error
+
+
 def describe(error: BaseException) -> str:
     """Return the name of an error and the first line of its message."""
     text = str(error)
@@ -205,18 +214,23 @@ class Runner:
         self.spark, self.job = spark, job
         self.frames = Frames(spark, job.inputs)
 
-    def batch(self, rows: Sequence[Row]) -> list[Answer]:
-        """Return what the job answers to rows as a batch."""
+    def batch(self, rows: Sequence[Row], *, to_sink: bool = True) -> list[Answer]:
+        """Return what the job answers to rows as a batch, as its sink has it if ``to_sink``."""
         frames = [
             self.frames.frame(n, [row for row in rows if row.source == n])
             for n in range(len(self.job.inputs))
         ]
         try:
-            return answers_of(self.job.on(frames).collect())
+            answers = self.job.on(frames)
+            if self.job.sink is None or not to_sink:
+                return answers_of(answers.collect())
+            write, read = opened(self.job.sink)
+            write(answers, 0)
         except JobProblem:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise JobProblem(f"the job failed as a batch: {describe(error)}") from error
+        return rows_in(read)
 
     def streaming(self) -> "DataFrame":
         """Return the streaming frame that the job makes."""
@@ -283,11 +297,7 @@ class _Query:
             self._due = None
         self.close()
         if self._sink is not None:
-            try:
-                rows = self._sink[1]()
-                self.run.read = answers_of(rows.collect() if hasattr(rows, "collect") else rows)
-            except (Exception, SystemExit) as error:
-                raise JobProblem(f"read() of the sink raised {describe(error)}") from error
+            self.run.read = rows_in(self._sink[1])
         self.run.batches = [self._answers[number] for number in sorted(self._answers)]
 
     def _wait(self) -> None:

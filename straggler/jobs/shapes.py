@@ -18,6 +18,8 @@ from straggler.jobs.operators import (
     Operator,
     answer_keys,
     delay_us,
+    filtered_watermarks,
+    optimised,
     source_names,
 )
 from straggler.jobs.rows import EPOCH, INPUT_COLUMN, Input
@@ -52,6 +54,8 @@ class Shape:
     """Whether a row may count in several answers, some of which drop it: sliding windows."""
     is_chain: bool = False
     """Whether an aggregation follows another one, or rows make sessions, which late rows split."""
+    is_filtered: bool = False
+    """Whether a filter decides which rows move a watermark; Spark moves most filters before it."""
     filtered: tuple[str, ...] = ()
     """Columns of the inputs on whose values it depends which rows the job keeps."""
     matches: tuple[tuple[tuple[int, ...], ...], ...] = ()
@@ -101,6 +105,7 @@ def shape_of(
         has_watermark=any(us is not None for us, _ in watermarks),
         divides=has_sessions or names["Expand"] + names["Generate"] > 0,
         is_chain=has_sessions or names["Aggregate"] + names["Distinct"] > 1,
+        is_filtered=bool(filtered_watermarks(optimised(frame))),
         filtered=tuple(dict.fromkeys(_filtered(operators, inputs))),
         matches=tuple(_matches(plan)),
     )

@@ -12,6 +12,7 @@ from straggler.jobs.plans import EXACT, ORDER, STATE
 OVER = "the check ended with the broken claim"
 WEAK = "nobody knows which answer replaces which in update mode, unless upsert= names the columns"
 COUNTED = "where rows were late, only the number of changed answers could be compared"
+SELECTS = "the sink keeps other rows than it is given; compared with itself, given all at once"
 
 
 class Guard(NamedTuple):
@@ -124,6 +125,8 @@ def _broken(check: Check) -> str:
 def _held(check: Check, claim: str) -> str:
     if claim == EXACT and not check.reference.is_batch:
         return "compared with a stream of one sorted micro-batch, because the job runs as no batch"
+    if claim == EXACT and check.selects:
+        return SELECTS
     number = check.guards["late, counted only"]
     if claim == LATE and number:
         return f"of {counted(number, 'late row')}, only the number of changed answers was compared"

@@ -42,6 +42,7 @@ CLICKS = "user string, at timestamp"
 PAYMENTS = "id int, at timestamp, amount int"
 ORDERS = {"orders": "id int, ordered_at timestamp", "payments": "paid_id int, paid_at timestamp"}
 ORDER_TIMES = {"orders": "ordered_at", "payments": "paid_at"}
+INTEGERS = "device string, at timestamp, watts int"
 DEVICES = {"keys": ("device",)}
 GALLERY = (
     Entry(jobs.minutes, HOLDS, "the watermark is on the column of the window, and comes before it"),
@@ -151,6 +152,20 @@ GALLERY = (
         "earlier answers of a window stay in the table",
         mode="update",
         options={"sink": jobs.appended_updates},
+    ),
+    Entry(
+        jobs.high_watts,
+        HOLDS,
+        "a reading replaces an earlier one, and no later one",
+        INTEGERS,
+        options={"sink": jobs.latest_of_all},
+    ),
+    Entry(
+        jobs.high_watts,
+        BROKEN,
+        "the latest reading of a micro-batch replaces a later one",
+        INTEGERS,
+        options={"sink": jobs.latest_of_each_batch},
     ),
     Entry(
         jobs.totals, HOLDS, "complete mode keeps all rows, and answers all of them", mode="complete"

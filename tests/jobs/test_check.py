@@ -51,7 +51,7 @@ def test_a_windowed_sum_holds_every_claim(
 def test_a_verdict_that_is_not_right_is_raised_with_its_report(
     monkeypatch: pytest.MonkeyPatch, outcome: Outcome, kind: type[AssertionError]
 ) -> None:
-    report = SimpleNamespace(outcome=outcome)
+    report = SimpleNamespace(outcome=outcome, rows=None)
     monkeypatch.setattr("straggler.jobs.api.judge_job", lambda *_, **__: report)
     with pytest.raises(kind) as found:
         straggler.check_job(minutes, **ARGUMENTS)
@@ -59,9 +59,12 @@ def test_a_verdict_that_is_not_right_is_raised_with_its_report(
 
 
 @pytest.mark.long  # test_command.py has a job that is broken
-def test_a_watermark_that_is_too_short_loses_a_row_of_a_small_stream(spark: SparkSession) -> None:
+def test_a_watermark_that_is_too_short_loses_a_row_of_a_small_stream(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    asked = {**ARGUMENTS, "lateness": "10 seconds", "folder": tmp_path}
     with pytest.raises(straggler.JobBroken, match=r"late rows are accounted for +broken") as found:
-        straggler.check_job(impatient_minutes, spark, lateness="10 seconds", **ARGUMENTS)
+        straggler.check_job(impatient_minutes, spark, **asked)
     table = "\n".join(found.value.report.table)
     assert "missing: " in table
     assert table.count("device=") <= 5

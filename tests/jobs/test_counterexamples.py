@@ -9,12 +9,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from model.checking.claims import Outcome
+from model.checking.claims import Outcome, Verdict
 from straggler.errors import UsageError
-from straggler.jobs.api import inputs_of, replay_job
+from straggler.jobs.api import JobBroken, check_job, inputs_of, replay_job
 from straggler.jobs.counterexamples import Failing, plain_rows, read_asked, read_rows, store
+from straggler.jobs.report import JobReport
 from straggler.jobs.rows import Frames, Row, answers_of, recorded_rows
 from straggler.jobs.streams import BASE_US, LOST_COMMIT, Fault, Stream
 from straggler.judging.counterexamples import read_record
@@ -134,6 +136,31 @@ def test_a_stored_stream_shows_the_mistake_again_and_not_in_a_right_job(
     assert outcome is Outcome.BROKEN
     assert "missing: a, {start=2025-12-31 23:59:00" in "\n".join(lines)
     assert replay_job(minutes, spark, record, **ASKED) == (Outcome.HOLDS, [])
+
+
+def test_a_check_in_a_test_stores_what_breaks_the_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"device": "a", "at": "2026-01-01T00:00:00.000000Z", "watts": 1.0}
+    rows = {"claim": "ends exact", "micro-batches": [[row]], "faults": [], "flush": [[row]]}
+    verdicts = (Verdict("ends exact", Outcome.BROKEN, "it is not"),)
+    report = JobReport("minutes", verdicts, 0, 1, rows=rows)
+    monkeypatch.setattr("straggler.jobs.api.judge_job", lambda *_, **__: report)
+    schema = inputs_of(ASKED["schema"], "at")[0].schema
+    asked = {**ASKED, "schema": schema, "keys": ("device",), "columns": {"watts": st.just(1.0)}}
+    with pytest.raises(JobBroken) as found:
+        check_job(minutes, spark, folder=tmp_path, **asked)
+    (path,) = tmp_path.iterdir()
+    again = f"run it again with: straggler replay {path} --trust"
+    assert str(found.value).endswith(f"Stored in {path}; {again}")
+    name, kept = read_asked(path.name, read_record(path))
+    assert name == "tests.jobs.written_jobs:minutes"
+    assert inputs_of(kept.pop("schema"), "at")[0].schema == schema
+    assert kept == {"event_time": "at", "keys": ["device"], "lateness": "10 seconds"}
+    with pytest.raises(JobBroken, match=r"replay .*json --system MODULE:JOB$"):
+        check_job(lambda frame: frame, spark, folder=tmp_path, **asked)
+    with pytest.raises(JobBroken, match=r"it is not$"):
+        check_job(minutes, spark, folder=tmp_path, sink=lambda: None, **asked)
 
 
 def test_rows_that_do_not_fit_are_refused(spark: SparkSession) -> None:

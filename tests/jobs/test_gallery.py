@@ -17,6 +17,11 @@ NOTES = {
         "current_timestamp() has another value in each run",
         "the watermark is on the time at which a row is processed",
     ],
+    "full join": [
+        f"a filter comes before the watermark on {column}: while no row passes it, state and "
+        "answers of the other side wait as well"
+        for column in ("ordered_at", "paid_at")
+    ],
     "estimate": ["approx_count_distinct() is an estimate, not an exact answer"],
 }
 """Jobs whose plan has something else to tell."""

@@ -8,6 +8,7 @@ from straggler.jobs.reference import (
     Reference,
     final,
     fits,
+    guards_of,
     subsets,
 )
 from straggler.jobs.rows import Answer, Row, text_of
@@ -85,3 +86,13 @@ def test_a_late_row_may_count_in_one_of_its_windows_and_not_in_the_other() -> No
         assert Answering().is_right_in_parts(run, stream, ()) is is_right
     lost = Run([MicroBatch(0, 0, in_time[:1])])
     assert not Answering().is_right_in_parts(lost, stream, ())
+
+
+def test_a_row_behind_a_filter_is_late_only_if_the_querys_own_watermark_has_reached_it() -> None:
+    stream = Stream(((Row(0, 100, ()),), (Row(0, 50, ()),), (Row(0, 40, ()),)))
+    run = Run([MicroBatch(0, 0, [], 0), MicroBatch(1, 1, [], 45), MicroBatch(2, 2, [], 45)])
+    assert guards_of(stream, run, {1, 2})["late"] == 2
+    assert guards_of(stream, run, {1, 2}, is_filtered=True)["late"] == 1
+    unmoved = Run([MicroBatch(n, n, [], 0) for n in range(3)])
+    for of, number in ((run, 2), (unmoved, 0)):
+        assert guards_of(stream, of, (), is_filtered=True)["almost late"] == number

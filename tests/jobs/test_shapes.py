@@ -97,6 +97,26 @@ def test_the_plan_says_how_late_rows_may_be_and_how_long_windows_are(
     assert times.lengths_us == lengths_us
 
 
+def filtered(condition: str) -> Callable[[DataFrame], DataFrame]:
+    return lambda r: r.withWatermark("at", "1 minute").where(condition)
+
+
+@pytest.mark.parametrize(
+    ("job", "is_filtered"),
+    [
+        (windows, False),
+        (lambda r: windows(r.where("watts > 5")), True),
+        (filtered("watts > 5"), True),  # Spark moves it
+        (filtered("at > DATE'2026-01-01'"), False),
+    ],
+)
+def test_the_plan_says_whether_a_filter_decides_what_moves_the_watermark(
+    spark: SparkSession, job: Callable[[DataFrame], DataFrame], is_filtered: bool
+) -> None:
+    tried = Job(job, inputs_of(SCHEMA, "at"), is_named=False)
+    assert begin(spark, tried).shape.is_filtered is is_filtered
+
+
 @pytest.mark.parametrize(
     ("name", "lateness_us", "clocks"),
     [

@@ -1,5 +1,6 @@
 """Verdicts on what streams had: answers, matches of outer joins, or no row at all."""
 
+import threading
 from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,10 +10,11 @@ import pytest
 from pyspark.sql import types as sql
 
 from model.checking.claims import Outcome
+from straggler.jobs.api import HANGS, _judge
 from straggler.jobs.check import Check
 from straggler.jobs.plans import EXACT, STATE, Remark
 from straggler.jobs.reference import Judged, is_match
-from straggler.jobs.rows import Input
+from straggler.jobs.rows import Input, Row
 from straggler.jobs.running import Job, Run
 from straggler.jobs.shapes import Shape
 from straggler.jobs.streams import Stream, Times, Values
@@ -64,6 +66,37 @@ def test_a_job_that_spark_refuses_is_told_first_what_its_plan_proves() -> None:
     assert found[EXACT] == ("broken", f"windows never close; {run.problem}")
     assert found[STATE] == ("broken", "windows never close")
     assert checked(failed=judged, claim=EXACT)[EXACT] == ("broken", run.problem)
+
+
+def test_a_job_that_hangs_while_its_stream_is_made_smaller_stays_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_over = threading.Event()
+    stream = Stream(((Row(0, 0, ("a",)), Row(0, 1, ("b",))),))
+    broken = Judged(stream, Run(), Outcome.BROKEN, "an answer is missing", Counter(), {})
+    known = iter([broken])
+
+    def judge(_: Stream) -> Judged:
+        found = next(known, None)
+        if found is None:  # a smaller stream
+            is_over.wait()
+        return found or broken
+
+    running = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
+    runner = SimpleNamespace(spark=SimpleNamespace(_jsc=running), frames=None)
+    reference: Any = SimpleNamespace(judge=judge, runner=runner, flush=(), is_batch=True)
+    job = Job(lambda frame: frame, INPUTS, False)
+    check = Check(job, SHAPE, reference, Values(INPUTS, [[]]), 0)
+    monkeypatch.setattr("straggler.jobs.check.LIMIT_S", 0.5)
+    monkeypatch.setattr("straggler.jobs.api.calibrate", lambda *_: ([], [], ""))
+    monkeypatch.setattr("straggler.jobs.api.run_stages", lambda *_, **__: check.fail(broken))
+    report = _judge(check, "job", 0, 0.0, keeps_state=False)
+    is_over.set()
+    first, *others = report.verdicts
+    assert (first.claim, first.outcome) == (EXACT, Outcome.BROKEN)
+    assert first.sentence == "an answer is missing"
+    assert {each.sentence for each in others} == {HANGS}
+    assert "has 2 rows" in report.table[0]
 
 
 @pytest.mark.parametrize(

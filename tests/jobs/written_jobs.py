@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import pandas as pd
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
@@ -279,6 +279,40 @@ def appended_updates() -> Sink:
     a table to which they are appended has several rows of one window.
     """
     return by_batch()
+
+
+def latest(readings: DataFrame) -> DataFrame:
+    """Return the latest reading of each device."""
+    newest = Window.partitionBy("device").orderBy(F.desc("at"), F.desc("watts"))
+    ranked = readings.withColumn("rank", F.row_number().over(newest))
+    return ranked.where("rank = 1").drop("rank")
+
+
+def latest_of_each_batch() -> Sink:
+    """Store the latest reading of each device in a micro-batch over the one before.
+
+    Spark refuses row_number() in a stream, so that it is put here, where it sees one micro-batch.
+    apache/spark#57149: what comes late reverts what is newer, unless the two are compared.
+    """
+    table: dict[object, Row] = {}
+
+    def write(frame: DataFrame, batch: int) -> None:
+        table.update({row.device: row for row in latest(frame).collect()})
+
+    return write, lambda: list(table.values())
+
+
+def latest_of_all() -> Sink:
+    """Store the latest reading of each device in a micro-batch, unless a later one is stored."""
+    table: dict[object, Row] = {}
+
+    def write(frame: DataFrame, batch: int) -> None:
+        for row in latest(frame).collect():
+            stored = table.get(row.device, row)
+            if (row["at"], row.watts) >= (stored["at"], stored.watts):
+                table[row.device] = row
+
+    return write, lambda: list(table.values())
 
 
 # ----------------------------------------------------------------------------- totals, Python state
