@@ -92,7 +92,6 @@ def _stored(
         return f"\n\nThe rows are not stored: {error}"
     how = "--trust" if is_found else "--system MODULE:JOB"
     return f"\n\nStored in {path}; run it again with: straggler replay {path} {how}"
-    return report
 
 
 def judge_job(
