@@ -28,6 +28,7 @@ from spark_impl.runtime.states import from_bytes
 from spark_impl.runtime.storage import Location
 
 VERSION = 5
+ROOM = "grouping"
 SENDER, INSTANCE, STANDING, REJECTED = "sender", "instance", "standing", "rejected"
 REFUSED = pa.schema(
     [
@@ -76,7 +77,7 @@ def load_store(root: Location) -> GroupingStore:
     Raise :class:`InputProblem` if there is none.
     """
     view = stores.require_view(root, "stream")
-    stores.require_owner(view, VERSION)
+    stores.require_owner(view, VERSION, ROOM)
     return GroupingStore(root, seen=view)
 
 
@@ -86,7 +87,8 @@ def open_store(root: Location, config: GroupingConfig) -> GroupingStore:
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another stream.
     """
     store = GroupingStore(root)
-    stores.claim(store, {"version": VERSION, "config": config.to_json()}, "stream")
+    identity = {"version": VERSION, "room": ROOM, "config": config.to_json()}
+    stores.claim(store, identity, "stream")
     return store
 
 
