@@ -65,6 +65,7 @@ class ScriptCluster:
         """Numbers of the workers to which the log sends each sensor."""
         self._connect(_read_by(self.placed))
         self._silences = Silences(config)
+        self._arrived = 0
 
     # ------------------------------------------------------------------------ called by the run
 
@@ -80,6 +81,7 @@ class ScriptCluster:
 
     def arrive(self, event: Event) -> None:
         """Send an arrival on its way."""
+        self._arrived += 1
         # Drawn for every tuple, so that the work of tuples depends on no query.
         work_us = next(self._work_us)
         floor_us = self._silences.floor_us(event.key)
@@ -100,7 +102,8 @@ class ScriptCluster:
 
     def end_batch(self) -> None:
         """Send every worker the mark of the batch."""
-        mark = Mark(self.batches, is_flush=False, floors_us=self._silences.floors_us(self._hosting))
+        floors_us = self._silences.floors_us(self._hosting)
+        mark = Mark(self.batches, is_flush=False, floors_us=floors_us, tuples=self._arrived)
         for way in self._ways:
             way(mark, 0.0)
         self.batches += 1

@@ -138,6 +138,8 @@ class Mark(NamedTuple):
     is_flush: bool
     floors_us: Mapping[str, int] = NO_FLOORS
     """Least watermarks of sensors that are idle at the end of the batch."""
+    tuples: int = 0
+    """Number of tuples in the log at the end of the batch."""
     is_from_log: bool = True
 
 
@@ -244,7 +246,9 @@ class Host:
             return self.machine.take(event, item.floor_us)
         if isinstance(item, Message):
             return self.machine.hear(item.content)
-        return self.machine.flush() if item.is_flush else self.machine.end_batch(item.floors_us)
+        if item.is_flush:
+            return self.machine.flush()
+        return self.machine.end_batch(item.floors_us, item.tuples)
 
     def _publish(self, finding: Finding) -> None:
         """Record a finding, and send its messages."""

@@ -66,8 +66,12 @@ class ScriptMachine(Restorable, Protocol):
     def hear(self, content: object) -> Sequence[Finding]:
         """Take a message of another worker; return the findings, in order."""
 
-    def end_batch(self, floors_us: Mapping[str, int]) -> Sequence[Finding]:
-        """End a micro-batch, with the floors of idle sensors; return the findings, in order."""
+    def end_batch(self, floors_us: Mapping[str, int], tuples: int) -> Sequence[Finding]:
+        """End a micro-batch, with the floors of idle sensors; return the findings, in order.
+
+        The log had so many tuples then. Tuples that come by several ways may have overtaken its
+        mark: those with numbers from there on belong to a later micro-batch.
+        """
 
     def flush(self) -> Sequence[Finding]:
         """End the stream; return the findings, in order."""

@@ -151,7 +151,7 @@ class Worker:
             log.points.append(point)
         return [] if until_us is None else self._know(node, until_us)
 
-    def end_batch(self, floors_us: Mapping[str, int]) -> Sequence[Finding]:
+    def end_batch(self, floors_us: Mapping[str, int], _tuples: int) -> Sequence[Finding]:
         """End a micro-batch, with the floors of idle sensors; return the findings, in order."""
         found: list[Finding] = []
         for sensor in sorted(floors_us.keys() & self._sensors.keys()):

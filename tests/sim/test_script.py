@@ -27,6 +27,7 @@ from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS, compile_placed
 from sim.script.worker import Worker as Machine
+from straggler.rooms.script.spark_machine import SparkMachine
 
 # ------------------------------------------------------------------------------------------ by hand
 
@@ -164,3 +165,21 @@ def test_placements_change_nothing_but_the_hosts() -> None:
     assert len({each.worker for each in hosts["whole"]}) > 1
     # Policy by-sensor sends a sensor to its hash, even if no script there needs it.
     assert set(hosts["by-unit"]) <= set(hosts["by-sensor"])
+
+
+@pytest.mark.parametrize("fails", [(), (Fail("worker-1", 31_000, 100),)])
+def test_a_micro_batch_has_its_own_tuples_though_later_ones_overtake_its_mark(
+    fails: tuple[Fail, ...],
+) -> None:
+    rows = tuple(Row(n * 1_000, 30_000 + n * 50, "ab"[n % 2], 1.0, n) for n in range(24))
+    plan = Plan(
+        (Recording(rows),),
+        Cluster((Worker(place=Place(0)), Worker(place=Place(1))), Constant(100.0)),
+        trigger=At((4, 8, 12, 16, 20)),
+        tuning=ScriptTuning("by-sensor"),
+        faults=fails,
+    )
+    both = Workflow("w", (Statement("x", Arithmetic("+", A, B)),))
+    config = ScriptConfig((both,), (("a", 3_600_000), ("b", 3_600_000)), 2, lateness_us=4_000)
+    model, spark = (simulate(plan, config, 0, machine=each) for each in (Machine, SparkMachine))
+    assert spark.trace.of(Result) == model.trace.of(Result) != []

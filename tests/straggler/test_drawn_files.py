@@ -128,7 +128,7 @@ def read_file(folder: Path, file: MessyFile) -> Recording:
     return read_table(path, columns)
 
 
-@promised("rows", "rows set aside", "rows without a number", "line breaks in cells", examples=24)
+@promised("rows", "rows set aside", "rows without a number", "line breaks in cells", examples=80)
 @given(file=messy_files())
 def test_every_row_is_used_or_set_aside(folder: Path, file: MessyFile, reached: Reached) -> None:
     lacking = [row.line for row in file.rows if not isfinite(row.amount)]

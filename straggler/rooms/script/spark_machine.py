@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* A micro-batch is processed when it ends. Each message, and the flush, is a micro-batch of its own.
+* A micro-batch is processed when it ends, with its own tuples, in the order of their numbers. Each
+  message, and the flush, is a micro-batch of its own.
   State and messages are the bytes that Spark stores and sends.
 * Messages between two workers are numbered: a reader skips a message that it already had.
 """
@@ -12,7 +13,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from model.script.silence import NO_FLOORS
 from model.vocabulary import Event
 from model.vocabulary.script.config import END_US, Result
 from model.vocabulary.script.plan import ScriptPlan
@@ -41,7 +41,7 @@ class SparkMachine:
         self._worker = worker
         self._router = Router(plan)
         self._running = WorkerInProcess(plan, worker)
-        self._events: list[Event] = []  # of the micro-batch
+        self._events: list[Event] = []  # of the micro-batch, and of later ones
         self._sent: dict[int, int] = {}  # messages, by reader
         self._heard: dict[int, int] = {}  # messages, by sender
 
@@ -58,13 +58,11 @@ class SparkMachine:
         self._heard[content.sender] = content.number + 1
         return self._process(MESSAGE, content.data)
 
-    def end_batch(self, _floors_us: Mapping[str, int] = NO_FLOORS) -> Sequence[Finding]:
+    def end_batch(self, _floors_us: Mapping[str, int], tuples: int) -> Sequence[Finding]:
         """Process the micro-batch, unless it has nothing for this worker."""
-        events, self._events = self._events, []
-        if not events:
-            return ()
-        blocks = self._router.blocks(self._router.asked(arrivals_table(events)))
-        return self._process(ARRIVALS, blocks[self._worker])
+        own = [event for event in self._events if event.seq < tuples]
+        self._events = [event for event in self._events if event.seq >= tuples]
+        return self._process_events(own)
 
     def flush(self) -> Sequence[Finding]:
         """End the stream."""
@@ -72,16 +70,22 @@ class SparkMachine:
 
     def saved(self) -> object:
         """Return the worker's state between two micro-batches, with its numbers of messages."""
-        assert not self._events
-        return self._running.saved(), dict(self._sent), dict(self._heard), self.known_us
+        events = tuple(self._events)
+        return self._running.saved(), dict(self._sent), dict(self._heard), self.known_us, events
 
     def restore(self, saved: object) -> None:
         """Resume from a state; forget the attempt at the current micro-batch."""
         assert isinstance(saved, tuple)
-        self.end_batch()
-        state, sent, heard, self.known_us = saved
+        self._process_events(self._events)
+        state, sent, heard, self.known_us, events = saved
         self._running.restore(state)
-        self._sent, self._heard, self._events = dict(sent), dict(heard), []
+        self._sent, self._heard, self._events = dict(sent), dict(heard), [*events]
+
+    def _process_events(self, events: Sequence[Event]) -> Sequence[Finding]:
+        if not events:
+            return ()
+        rows = arrivals_table(sorted(events, key=attrgetter("seq")))
+        return self._process(ARRIVALS, self._router.blocks(self._router.asked(rows))[self._worker])
 
     def _process(self, kind: int, block: bytes | None) -> Sequence[Finding]:
         output = self._running.process((kind, block))
