@@ -155,7 +155,7 @@ def tiny(experiment: Experiment) -> dict[str, str]:
         smaller = {"seconds": "1", "window_us": "200000"}
     if experiment.name in ("slack-calm", "slack-feedback"):
         smaller = {"messages": "30000"}  # four spells of 5 s and the one that is cut off
-    if experiment.room == "grouping" and "batch_us" in settings:  # windows by time are as small as the others
+    if experiment.room == "grouping" and "batch_us" in settings:  # windows by time
         smaller = {**smaller, "batch_us": "25000"}
     return settings | {key: value for key, value in smaller.items() if key in known}
 
