@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame
 
 from tests.jobs import written_jobs as jobs
@@ -43,6 +44,7 @@ PAYMENTS = "id int, at timestamp, amount int"
 ORDERS = {"orders": "id int, ordered_at timestamp", "payments": "paid_id int, paid_at timestamp"}
 ORDER_TIMES = {"orders": "ordered_at", "payments": "paid_at"}
 INTEGERS = "device string, at timestamp, watts int"
+HIGH = {"watts": st.integers(6, 90)}
 DEVICES = {"keys": ("device",)}
 GALLERY = (
     Entry(jobs.minutes, HOLDS, "the watermark is on the column of the window, and comes before it"),
@@ -158,14 +160,14 @@ GALLERY = (
         HOLDS,
         "a reading replaces an earlier one, and no later one",
         INTEGERS,
-        options={"sink": jobs.latest_of_all},
+        options={"sink": jobs.latest_of_all, "columns": HIGH},
     ),
     Entry(
         jobs.high_watts,
         BROKEN,
         "the latest reading of a micro-batch replaces a later one",
         INTEGERS,
-        options={"sink": jobs.latest_of_each_batch},
+        options={"sink": jobs.latest_of_each_batch, "columns": HIGH},
     ),
     Entry(
         jobs.totals, HOLDS, "complete mode keeps all rows, and answers all of them", mode="complete"
