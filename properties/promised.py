@@ -56,7 +56,7 @@ def promised(*needed: str, examples: int = 1) -> Callable[[Callable[..., None]],
 
     def decorate(test: Callable[..., None]) -> Any:
         effort = settings(
-            max_examples=profiles.drawn(examples),
+            max_examples=profiles.drawn(examples, test.__module__),
             phases=[Phase.explicit, Phase.reuse, Phase.generate],
             report_multiple_bugs=False,
         )

@@ -56,8 +56,9 @@ def straggler_job(request: pytest.FixtureRequest) -> "Callable[..., JobReport]":
     """
     marked: dict[str, Any] = {}
     for mark in request.node.iter_markers("straggler_job"):  # the closest one first
-        if mark.args:
-            pytest.fail("the marker straggler_job takes keyword arguments alone", pytrace=False)
+        if mark.args or {"job", "spark"} & mark.kwargs.keys():
+            sentence = "the marker straggler_job takes keyword arguments alone, no job and no spark"
+            pytest.fail(sentence, pytrace=False)
         marked = {**mark.kwargs, **marked}
 
     def check(job: Callable[..., Any], spark: Any = None, **asked: Any) -> "JobReport":

@@ -136,10 +136,10 @@ class Mark(NamedTuple):
 
     batch: int
     is_flush: bool
+    tuples: int
+    """Number of tuples in the log at the end of the batch."""
     floors_us: Mapping[str, int] = NO_FLOORS
     """Least watermarks of sensors that are idle at the end of the batch."""
-    tuples: int = 0
-    """Number of tuples in the log at the end of the batch."""
     is_from_log: bool = True
 
 

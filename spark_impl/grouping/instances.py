@@ -73,17 +73,18 @@ def finish_work(
 ) -> tuple[list[tuple[int, int]], list[Location]]:
     """Return the tuples of every instance in a micro-batch and their time (us), and their files.
 
-    If there was no work at instances, their states are kept. Raise :class:`InputProblem` unless the
-    work got ``tuples`` tuples, and its output was read to its end and is in the store.
+    If there was no work at instances, their states are kept; without tuples, work may leave its
+    output unread. Raise :class:`InputProblem` unless the work got ``tuples`` tuples, and its output
+    was read to its end and is in the store.
     """
     store, number = batch.store, batch.number
-    if not batch.reports.is_work_expected:
+    reported = batch.reports.of(OWN)
+    if not batch.reports.is_work_expected or not (tuples or reported):
         kept = [
             store.save(OWN, number, instance, store.load(OWN, file))
             for instance, file in batch.before.items()
         ]
         return [(0, 0)] * instances, kept
-    reported = batch.reports.of(OWN)
     if len(reported) < instances:
         msg = (
             f"the output of only {len(reported)} of {instances} instances was read to its end;"

@@ -227,7 +227,7 @@ class Spreader:
         states = [from_bytes(self.store.load(SENDER, file)) for file in senders]
         tuples = sum(each.routed for each in states) - standing.routed
         spent, worked = finish_work(part.batch, self.config.instances, tuples)
-        if given is None:
+        if given is None or not tuples:
             standing = add_times(standing, spent)
         else:
             standing = set_times(standing, times_of(self.config, given))

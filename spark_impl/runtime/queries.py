@@ -194,9 +194,9 @@ def require_checkpoint(checkpoint: Location, writer: TableWriter, last: int) -> 
     """Raise :class:`InputProblem` if Spark has not planned the last micro-batch, as it was written.
 
     ``last`` is its number, or -1. Spark might plan other rows, or has done so, and the store would
-    take them for those that it has.
+    take them for those that it has. Nor may Spark have ended a later one.
     """
-    if last > last_logged(checkpoint, "offsets"):
+    if last > last_logged(checkpoint, "offsets") or last < last_logged(checkpoint, "commits"):
         msg = (
             f"{checkpoint} is not the checkpoint of {writer.root}, whose tables are at micro-batch"
             f" {last}"

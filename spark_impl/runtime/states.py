@@ -5,8 +5,10 @@ tuples, so only the version of a store that wrote them can read them; its number
 """
 
 import pickle
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from io import BytesIO
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +34,8 @@ class _Writer(pickle.Pickler):
     """Writes arrays in a way that does not depend on the versions of numpy and pyarrow."""
 
     def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, tuple) and type(obj) is not tuple:
+            return _record, (f"{type(obj).__module__}:{type(obj).__name__}", [*obj])
         if isinstance(obj, np.ndarray):
             if obj.dtype == object:
                 return _objects, (obj.tolist(),)
@@ -48,12 +52,38 @@ class _Reader(pickle.Unpickler):
     """Makes named tuples of ours and arrays only: others may write to the folder of a store."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module.startswith("spark_impl.") and "." not in name:
-            found = super().find_class(module, name)
-            if found in _PARTS or (isinstance(found, type) and issubclass(found, tuple)):
-                return found
+        if module == __name__ and name in _PARTS:
+            return _PARTS[name]
         msg = f"a state has no part {module}.{name}"
         raise pickle.UnpicklingError(msg)
+
+
+class _Part:
+    """A function that bytes may call, and which they cannot change, as they can a class."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[..., object]) -> None:
+        object.__setattr__(self, "_make", make)
+
+    def __call__(self, *given: Any) -> object:
+        return self._make(*given)
+
+    def __setattr__(self, name: str, _value: object) -> NoReturn:
+        msg = f"a state sets {name}"
+        raise pickle.UnpicklingError(msg)
+
+
+def _record(name: str, values: Sequence[object]) -> object:
+    module, _, kind = name.partition(":")
+    if module.startswith("spark_impl."):
+        found = vars(import_module(module)).get(kind)
+        # Such a class only keeps its fields; one that inherits from it may do anything.
+        is_ours = isinstance(found, type) and found.__module__ == module
+        if is_ours and found.__bases__ == (tuple,) and "__getattr__" not in vars(found):
+            return found(*values)
+    msg = f"a state has no part {name}"
+    raise pickle.UnpicklingError(msg)
 
 
 def _array(kind: Any, data: bytes) -> Column:
@@ -73,5 +103,5 @@ def _texts(values: list[str]) -> pa.StringArray:
     return pa.array(values, pa.string())
 
 
-_PARTS = (_array, _objects, _number, _texts)
-"""Functions that make the parts of a state."""
+_PARTS = {each.__name__: _Part(each) for each in (_array, _objects, _number, _texts, _record)}
+"""Functions that make the parts of a state, by name."""

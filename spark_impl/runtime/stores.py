@@ -335,11 +335,12 @@ def _require_empty(root: Location, word: str) -> None:
 def require_owner(view: View, version: int, room: str | None = None) -> None:
     """Raise :class:`InputProblem` if a store is of another room or version."""
     found, root = view.identity, view.root
-    if (theirs := found.get("room")) != room:
+    theirs, is_present = found.get("room"), found.get("version") == version
+    if theirs != room and (theirs is not None or is_present):  # earlier versions name none
         whose = "another room" if theirs is None else f"room {theirs!r}"
         msg = f"{root} belongs to a query of {whose}"
         raise InputProblem(msg + (f", not {room!r}" if room else ""))
-    if found.get("version") != version:
+    if not is_present:
         msg = f"{root} was written by version {found.get('version')!r} of the store, not {version}"
         raise InputProblem(msg)
 

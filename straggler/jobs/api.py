@@ -85,13 +85,21 @@ def _stored(
     if report.rows is None:
         return ""
     module, name = job.__module__, getattr(job, "__qualname__", "job")
-    is_found = module != "__main__" and getattr(sys.modules.get(module), name, None) is job
     try:
         path = store_report(Path(folder), f"{module}:{name}", asked, report)
-    except UsageError as error:  # which must not hide that the job is broken
+    except Exception as error:  # which must not hide that the job is broken
         return f"\n\nThe rows are not stored: {error}"
-    how = "--trust" if is_found else "--system MODULE:JOB"
+    how = "--trust" if _is_found(job, module, name) else "--system MODULE:JOB"
     return f"\n\nStored in {path}; run it again with: straggler replay {path} {how}"
+
+
+def _is_found(job: "Callable[..., DataFrame]", module: str, name: str) -> bool:
+    """Return whether another process finds a job by its name, from the current folder."""
+    loaded = sys.modules.get(module)
+    file = Path(getattr(loaded, "__file__", None) or "")
+    places = ("site-packages", Path.cwd().joinpath(*module.split(".")).as_posix())
+    is_there = any(place in file.resolve().as_posix() for place in places)
+    return getattr(loaded, name, None) is job and is_there
 
 
 def judge_job(

@@ -73,8 +73,6 @@ class Check:
     failed: Judged | None = None
     claim: str = ""
     """Name of the claim that the failing stream breaks."""
-    selects: bool = False
-    """Whether the sink keeps other rows than it is given, even if it is given all at once."""
     knows_growth: bool = False
     """Whether a stream of the same rows twice has shown if state stays."""
 
@@ -291,8 +289,7 @@ def calibrate(check: Check, number: int) -> tuple[list[Stream], list[Stream], st
         if answers != check.reference.ask(rows):
             problem = "the job answers the same rows differently each time"
         elif check.job.sink:
-            given = check.reference.runner.batch(rows, to_sink=False)
-            check.selects = answers != Counter(given)
+            check.reference.compare_sink(rows, answers)
     return streams[: len(edges)], streams[len(edges) :], problem
 
 

@@ -9,7 +9,7 @@ Rules of this file:
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -165,12 +165,28 @@ def store_report(folder: Path, job: str, asked: JsonObject, report: JobReport) -
 def _plain(value: Any) -> PlainData:
     """Return an argument of ``judge_job`` as a file holds it: schemas are texts."""
     if hasattr(value, "fields"):  # the session of Spark that writes DDL may have ended
-        columns = [f"{quoted(each.name)} {each.dataType.simpleString()}" for each in value]
-        needed = ["" if each.nullable else " NOT NULL" for each in value]
-        return ", ".join(map("".join, zip(columns, needed, strict=True)))
+        return _columns(value, " ")
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
+
+
+def _columns(kind: Any, between: str) -> str:
+    """Return the fields of a type of Spark as DDL."""
+    needed = ["" if each.nullable else " NOT NULL" for each in kind]
+    names = [f"{quoted(each.name)}{between}{_type(each.dataType)}" for each in kind]
+    return ", ".join(map("".join, zip(names, needed, strict=True)))
+
+
+def _type(kind: Any) -> str:
+    """Return a type of Spark as DDL, whatever the names in it are."""
+    if hasattr(kind, "fields"):
+        return f"struct<{_columns(kind, ': ')}>"
+    if hasattr(kind, "elementType"):
+        return f"array<{_type(kind.elementType)}>"
+    if hasattr(kind, "keyType"):
+        return f"map<{_type(kind.keyType)}, {_type(kind.valueType)}>"
+    return str(kind.simpleString())
 
 
 def read_asked(name: str, record: JsonObject) -> tuple[str, dict[str, Any]]:

@@ -106,7 +106,10 @@ def filtered_watermarks(plan: Operator) -> list[Operator]:
 
 
 def _read_names(node: Operator) -> set[str]:
+    """Return the columns that an operator looks at, none if it only drops nulls, as joins do."""
     parts = [each for expression in node.expressions() for each in expression.walk()]
+    if {each.name for each in parts} <= {"And", "IsNotNull", "AttributeReference"}:
+        return set()
     return {str(each.fields["name"]) for each in parts if each.name == "AttributeReference"}
 
 

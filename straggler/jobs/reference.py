@@ -70,6 +70,15 @@ class Reference:
             raise JobProblem(run.problem)
         return final(run, self.shape)
 
+    def compare_sink(self, rows: Sequence[Row], given: Answers) -> None:
+        """Answer by the sink from now on if it has other rows than it is ``given`` all at once.
+
+        The rows should be plain ones: a sink that loses what is special is no selection.
+        """
+        self.runner.is_selection = True
+        self.runner.is_selection = self.ask(rows) != given
+        self._known.clear()
+
     def judge(self, stream: Stream) -> Judged:
         """Run a stream, and say whether the answers are right for some choice of late rows."""
         judged = self._judge(stream, self.flush)

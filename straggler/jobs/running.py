@@ -213,16 +213,18 @@ class Runner:
     def __init__(self, spark: "SparkSession", job: Job) -> None:
         self.spark, self.job = spark, job
         self.frames = Frames(spark, job.inputs)
+        self.is_selection = False
+        """Whether the sink keeps other rows than it is given, even if it is given all at once."""
 
-    def batch(self, rows: Sequence[Row], *, to_sink: bool = True) -> list[Answer]:
-        """Return what the job answers to rows as a batch, as its sink has it if ``to_sink``."""
+    def batch(self, rows: Sequence[Row]) -> list[Answer]:
+        """Return what the job answers to rows as a batch, from its sink if that selects rows."""
         frames = [
             self.frames.frame(n, [row for row in rows if row.source == n])
             for n in range(len(self.job.inputs))
         ]
         try:
             answers = self.job.on(frames)
-            if self.job.sink is None or not to_sink:
+            if self.job.sink is None or not self.is_selection:
                 return answers_of(answers.collect())
             write, read = opened(self.job.sink)
             write(answers, 0)

@@ -125,7 +125,7 @@ def _broken(check: Check) -> str:
 def _held(check: Check, claim: str) -> str:
     if claim == EXACT and not check.reference.is_batch:
         return "compared with a stream of one sorted micro-batch, because the job runs as no batch"
-    if claim == EXACT and check.selects:
+    if claim == EXACT and check.reference.runner.is_selection:
         return SELECTS
     number = check.guards["late, counted only"]
     if claim == LATE and number:

@@ -26,7 +26,7 @@ from model.checking.accounts import EVERY_ROW, Place
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import describe_bad_step, kind_of
-from straggler.errors import SystemFailedError, UsageError, counted
+from straggler.errors import SystemFailedError, UsageError, counted, refuse_unknown
 from straggler.judging.levels import ANSWERS, Kinds, Scope
 from straggler.rooms import (
     Case,
@@ -202,6 +202,7 @@ def judge_workload(
     """
     room = find_room(workload.room)
     room.refuse(workload)
+    refuse_unknown("reference", reference, REFERENCES)
     scope = Scope.of(room, kinds, level)
     expected = run_reference(room, workload, reference, scope.step_types)
     case = Case(workload.name, workload.name, "", workload)

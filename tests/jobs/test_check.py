@@ -21,7 +21,7 @@ from straggler.jobs.api import HANGS, STOPPED, _one_sentence
 from straggler.jobs.running import JobProblem, KilledError, quick
 from straggler.jobs.threads import HangsError, map_in_order
 from tests.house.repository import ROOT
-from tests.jobs.written_jobs import impatient_minutes, minutes
+from tests.jobs.written_jobs import Sink, by_batch, high_watts, impatient_minutes, minutes
 
 ARGUMENTS: dict[str, Any] = {
     "schema": "device string, at timestamp, watts double",
@@ -39,6 +39,15 @@ def test_a_windowed_sum_holds_every_claim(
     assert report.guards["late"]
     assert report.guards["restarts with state"]
     assert "KilledError" not in caplog.text
+
+
+def test_a_sink_that_loses_rows_with_nulls_is_no_selection(spark: SparkSession) -> None:
+    def without_nulls() -> Sink:
+        write, read = by_batch()
+        return lambda frame, batch: write(frame.dropna(), batch), read
+
+    report = straggler.judge_job(high_watts, spark, sink=without_nulls, **ARGUMENTS)
+    assert report.outcome is Outcome.BROKEN
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ ALL = [case for guard in GUARDS.values() for case in guard.cases] + ["state", "r
 def checked(*missing: str, shape: Any = None, **of_check: Any) -> dict[str, tuple[str, str]]:
     """Return the verdicts on a job whose streams had everything but some cases."""
     job = Job(lambda frame: frame, INPUTS, False, "append", None)
-    reference: Any = SimpleNamespace(is_batch=True)
+    reference: Any = SimpleNamespace(is_batch=True, runner=SimpleNamespace(is_selection=False))
     guards = Counter([case for case in (*ALL, "matches 0") if case not in missing])
     values = Values(INPUTS, [[]])
     check = Check(job, shape or SHAPE, reference, values, 0, guards=guards, **of_check)

@@ -128,6 +128,14 @@ def test_every_small_stream_of_keys_keeps_every_promise(name: str) -> None:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", OF_CHAINS)
+def test_every_planted_bug_of_a_chain_has_a_shortest_way(name: str) -> None:
+    bug = OF_CHAINS[name]
+    found = explore_join(bug.home, name)
+    assert bug.promise in {each.claim for each in found.verdicts if each.outcome is Outcome.BROKEN}
+
+
 @pytest.mark.parametrize(
     ("claim", "name", "home"),
     [

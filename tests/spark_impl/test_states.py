@@ -37,6 +37,22 @@ def test_a_state_comes_back_as_it_was_written() -> None:
     assert (flags.tolist(), number) == ([True], 9)
 
 
+def test_bytes_of_others_change_no_class() -> None:
+    change = pickle.dumps((None, {"batch": 7, "_make": 8}))[2:-1]  # for the opcode BUILD
+    for part in ("grouping.windows\nStanding", "runtime.states\n_record"):
+        named = b"\x80\x05cspark_impl." + part.encode() + b"\n"
+        with pytest.raises(pickle.UnpicklingError, match=r"a state (has no part|sets)"):
+            from_bytes(named + change + b"b.")
+    for name in (
+        "spark_impl.script.processor:Row",
+        "spark_impl.join.matching:Chosen",
+        "os:stat_result",
+    ):
+        given = pickle.dumps((name, []))[2:-1]
+        with pytest.raises(pickle.UnpicklingError, match="a state has no part"):
+            from_bytes(b"\x80\x05cspark_impl.runtime.states\n_record\n" + given + b"R.")
+
+
 @pytest.mark.parametrize("call", [os.unlink, Location.remove, locate])
 def test_bytes_of_others_call_nothing(tmp_path: Path, call: Callable[..., Any]) -> None:
     file = tmp_path / "kept"

@@ -66,6 +66,7 @@ class SparkMachine:
 
     def flush(self) -> Sequence[Finding]:
         """End the stream."""
+        assert not self._events, "tuples wait for the end of their micro-batch"
         return self._process(FLUSH, None)
 
     def saved(self) -> object:
