@@ -62,6 +62,7 @@ class _Part:
     """A function that bytes may call, and which they cannot change, as they can a class."""
 
     __slots__ = ("_make",)
+    _make: Callable[..., object]
 
     def __init__(self, make: Callable[..., object]) -> None:
         object.__setattr__(self, "_make", make)
@@ -79,9 +80,14 @@ def _record(name: str, values: Sequence[object]) -> object:
     if module.startswith("spark_impl."):
         found = vars(import_module(module)).get(kind)
         # Such a class only keeps its fields; one that inherits from it may do anything.
-        is_ours = isinstance(found, type) and found.__module__ == module
-        if is_ours and found.__bases__ == (tuple,) and "__getattr__" not in vars(found):
-            return found(*values)
+        if (
+            isinstance(found, type)
+            and found.__module__ == module
+            and found.__bases__ == (tuple,)
+            and "__getattr__" not in vars(found)
+        ):
+            made: object = found(*values)
+            return made
     msg = f"a state has no part {name}"
     raise pickle.UnpicklingError(msg)
 
