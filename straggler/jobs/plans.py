@@ -69,7 +69,7 @@ def remarks(frame: "DataFrame", *, mode: str = "append") -> tuple[Remark, ...]:
         *_states(plan, mode),
         # Conditions that follow a join are part of it only in the optimised plan.
         *_joins(optimised(frame), frame.sparkSession._jvm),
-        *_waiting(optimised(frame)),
+        *_waiting(plan),
         *_tables(plan),
     ]
     if not any(each.is_broken for each in found):
