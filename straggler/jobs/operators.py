@@ -95,21 +95,30 @@ def optimised(frame: "DataFrame") -> Operator:
     return Operator(optimiser.execute(frame._jdf.queryExecution().analyzed()))
 
 
-def filtered_watermarks(plan: Operator) -> list[Operator]:
-    """Return the watermarks that see only rows which a filter of the job lets pass."""
+def filtered_watermarks(plan: Operator, *, is_optimised: bool = False) -> list[Operator]:
+    """Return the watermarks that see only rows which a filter of the job lets pass.
+
+    In a plan that Spark has optimised, joins have filters of their own, which drop nulls.
+    """
     return [
         mark
         for mark in plan.walk()
         if mark.name == "EventTimeWatermark"
-        and any(_read_names(each) - {INPUT_COLUMN} for each in mark.walk() if each.name == "Filter")
+        and any(
+            _read_names(each) - {INPUT_COLUMN}
+            for each in mark.walk()
+            if each.name == "Filter" and not (is_optimised and _only_drops_nulls(each))
+        )
     ]
 
 
+def _only_drops_nulls(node: Operator) -> bool:
+    parts = {each.name for expression in node.expressions() for each in expression.walk()}
+    return parts <= {"And", "IsNotNull", "AttributeReference"}
+
+
 def _read_names(node: Operator) -> set[str]:
-    """Return the columns that an operator looks at, none if it only drops nulls, as joins do."""
     parts = [each for expression in node.expressions() for each in expression.walk()]
-    if {each.name for each in parts} <= {"And", "IsNotNull", "AttributeReference"}:
-        return set()
     return {str(each.fields["name"]) for each in parts if each.name == "AttributeReference"}
 
 

@@ -105,7 +105,7 @@ def shape_of(
         has_watermark=any(us is not None for us, _ in watermarks),
         divides=has_sessions or names["Expand"] + names["Generate"] > 0,
         is_chain=has_sessions or names["Aggregate"] + names["Distinct"] > 1,
-        is_filtered=bool(filtered_watermarks(optimised(frame))),
+        is_filtered=bool(filtered_watermarks(optimised(frame), is_optimised=True)),
         filtered=tuple(dict.fromkeys(_filtered(operators, inputs))),
         matches=tuple(_matches(plan)),
     )
