@@ -27,7 +27,7 @@ from spark_impl.runtime import accounts, stores
 from spark_impl.runtime.states import from_bytes
 from spark_impl.runtime.storage import Location
 
-VERSION = 5
+VERSION = 6
 ROOM = "grouping"
 SENDER, INSTANCE, STANDING, REJECTED = "sender", "instance", "standing", "rejected"
 REFUSED = pa.schema(

@@ -42,7 +42,8 @@ from spark_impl.runtime.tables import BATCH, TableWriter
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that never change; all others may change between two epochs."""
 
-VERSION = 5
+VERSION = 6
+ROOM = "join"
 COMMIT, MATCHES, REJECTED, STEPS, STATE = "commit", "matches", "rejected", "steps", "state"
 KINDS = {
     COMMIT: pa.schema([("content", pa.binary())]),
@@ -235,7 +236,8 @@ def open_store(where: Address, config: JoinConfig) -> ChainStore:
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another chain.
     """
     store = ChainStore(locate(where)).with_columns(config)
-    identity = {"version": VERSION, **{name: getattr(config, name) for name in FIXED}}
+    fixed = {name: getattr(config, name) for name in FIXED}
+    identity = {"version": VERSION, "room": ROOM, **fixed}
     stores.claim(store, identity, "chain")
     return store
 
@@ -246,5 +248,5 @@ def load_store(where: Address) -> ChainStore:
     Raise :class:`InputProblem` if there is none.
     """
     view = stores.require_view(locate(where), "chain")
-    stores.require_owner(view, VERSION)
+    stores.require_owner(view, VERSION, ROOM)
     return ChainStore(view.root, seen=view)

@@ -319,7 +319,7 @@ def claim(store: TableStore, identity: JsonObject, word: str = "query") -> None:
             if found is None:
                 raise
     if found is not None:
-        require_owner(found, identity["version"], identity.get("room"))
+        require_owner(found, identity["version"], identity["room"])
         _require_same(found, identity, word)
 
 
@@ -332,15 +332,13 @@ def _require_empty(root: Location, word: str) -> None:
         raise InputProblem(msg)
 
 
-def require_owner(view: View, version: int, room: str | None = None) -> None:
+def require_owner(view: View, version: int, room: str) -> None:
     """Raise :class:`InputProblem` if a store is of another room or version."""
     found, root = view.identity, view.root
-    theirs, is_present = found.get("room"), found.get("version") == version
-    if theirs != room and (theirs is not None or is_present):  # earlier versions name none
-        whose = "another room" if theirs is None else f"room {theirs!r}"
-        msg = f"{root} belongs to a query of {whose}"
-        raise InputProblem(msg + (f", not {room!r}" if room else ""))
-    if not is_present:
+    if found.get("room", room) != room:  # earlier versions of two rooms name none
+        msg = f"{root} belongs to a query of room {found['room']!r}, not {room!r}"
+        raise InputProblem(msg)
+    if found.get("version") != version:
         msg = f"{root} was written by version {found.get('version')!r} of the store, not {version}"
         raise InputProblem(msg)
 
