@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -64,6 +65,12 @@ class Operator(StatefulProcessor, Generic[StateT, OutputT]):
         batch = context.getLocalProperty(BATCH)
         assert batch is not None  # Spark sets it
         self._write(self.outputs, int(batch), self.attempt)
+
+
+def row_of(values: Mapping[str, object]) -> Row:
+    """Return a row with columns of any names; ``Row(**values)`` refuses ``cls``."""
+    made: Row = Row(*values)(*values.values())
+    return made
 
 
 def table_writer(

@@ -17,7 +17,7 @@ from pyspark.sql import Row
 from model.vocabulary.script.graph import Output
 from model.vocabulary.script.plan import ScriptPlan, Share
 from spark_impl.runtime.arrays import Ints, PlainRow, Values
-from spark_impl.runtime.operators import Operator, Write
+from spark_impl.runtime.operators import Operator, Write, row_of
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import ATTEMPT
@@ -204,10 +204,10 @@ class ScriptProcessor(Operator[State, GroupTables]):
             **found.taken._asdict(),
             ATTEMPT: self.attempt,
         }
-        yield Row(**report)
+        yield row_of(report)
         for reader, block in messages_of(share, found):
             who = dict(zip(self._names, (*key[:-1], reader), strict=True))
-            yield Row(**who, kind=MESSAGE, block=block)
+            yield row_of({**who, "kind": MESSAGE, "block": block})
 
 
 def messages_of(share: Share, found: Found) -> Iterator[tuple[int, bytes]]:

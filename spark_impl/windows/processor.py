@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Row
 
 from spark_impl.runtime.arrays import PlainRow, Records, Values
-from spark_impl.runtime.operators import Operator, Write
+from spark_impl.runtime.operators import Operator, Write, row_of
 from spark_impl.runtime.sources import PATH
 from spark_impl.runtime.stores import ATTEMPT
 from spark_impl.windows.arrival_files import FLAWS, FileShares, TaskInput
@@ -77,7 +77,7 @@ class WindowProcessor(Operator[TaskState, TaskOutput], Generic[ConfigT]):
         self.outputs.append(done)
         written = {written_column(name): len(each) for name, each in output.records.items()}
         progress = {"active": output.active, **done.progress(self._names)}
-        yield Row(**progress, **written, **output.taken._asdict(), **{ATTEMPT: self.attempt})
+        yield row_of({**progress, **written, **output.taken._asdict(), ATTEMPT: self.attempt})
 
     def _input(self, task: int, rows: Iterator[Row]) -> TaskInput:
         if self._shares is not None:

@@ -11,6 +11,7 @@ from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
 from model.vocabulary.windows import Rejected, Result
 from spark_impl import slack
 from spark_impl.runtime.histories import COLUMNS
+from spark_impl.runtime.operators import row_of
 from spark_impl.script import compile_plan
 from spark_impl.script.admission import Arrivals
 from spark_impl.script.kernel import Given, State, advance
@@ -69,3 +70,7 @@ def test_a_far_jump_in_time_costs_nothing() -> None:
     for word in (Result, Rejected):
         assert found.of(word) == expected.of(word)
     assert len(found.of(Result)) == 20
+
+
+def test_a_grouping_column_may_have_any_name() -> None:
+    assert row_of({"cls": "a", "self": 1}).asDict() == {"cls": "a", "self": 1}
