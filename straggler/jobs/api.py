@@ -95,11 +95,10 @@ def _stored(
 
 def _is_found(job: "Callable[..., DataFrame]", module: str, name: str) -> bool:
     """Return whether another process finds a job by its name, from the current folder."""
-    loaded = sys.modules.get(module)
-    file = Path(getattr(loaded, "__file__", None) or "")
-    places = ("site-packages", Path.cwd().joinpath(*module.split(".")).as_posix())
-    is_there = any(place in file.resolve().as_posix() for place in places)
-    return getattr(loaded, name, None) is job and is_there
+    loaded, here = sys.modules.get(module), Path.cwd().joinpath(*module.split("."))
+    file = Path(getattr(loaded, "__file__", None) or "").resolve()
+    is_there = file in (here.with_suffix(".py"), here / "__init__.py")
+    return getattr(loaded, name, None) is job and (is_there or "site-packages" in file.parts)
 
 
 def judge_job(

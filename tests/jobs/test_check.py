@@ -41,12 +41,17 @@ def test_a_windowed_sum_holds_every_claim(
     assert "KilledError" not in caplog.text
 
 
-def test_a_sink_that_loses_rows_with_nulls_is_no_selection(spark: SparkSession) -> None:
-    def without_nulls() -> Sink:
-        write, read = by_batch()
-        return lambda frame, batch: write(frame.dropna(), batch), read
+@pytest.mark.parametrize("keep", [lambda frame: frame.dropna(), lambda frame: frame.none])
+def test_a_sink_that_loses_rows_is_no_selection(
+    spark: SparkSession, keep: Callable[[DataFrame], DataFrame]
+) -> None:
+    """It drops rows with nulls, or fails on all rows."""
 
-    report = straggler.judge_job(high_watts, spark, sink=without_nulls, **ARGUMENTS)
+    def losing() -> Sink:
+        write, read = by_batch()
+        return lambda frame, batch: write(keep(frame), batch), read
+
+    report = straggler.judge_job(high_watts, spark, sink=losing, **ARGUMENTS)
     assert report.outcome is Outcome.BROKEN
 
 
