@@ -103,7 +103,7 @@ class ScriptCluster:
     def end_batch(self) -> None:
         """Send every worker the mark of the batch."""
         floors_us = self._silences.floors_us(self._hosting)
-        mark = Mark(self.batches, False, self._arrived, floors_us)
+        mark = Mark(self.batches, is_flush=False, tuples=self._arrived, floors_us=floors_us)
         for way in self._ways:
             way(mark, 0.0)
         self.batches += 1
@@ -111,7 +111,7 @@ class ScriptCluster:
     def flush(self) -> None:
         """Send every worker the mark of the end of the stream."""
         for way in self._ways:
-            way(Mark(self.batches, True, self._arrived), 0.0)
+            way(Mark(self.batches, is_flush=True, tuples=self._arrived), 0.0)
 
     def check(self) -> None:
         """Assert conservation and Little's law at every worker and link."""
