@@ -14,7 +14,9 @@ from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.operators import row_of
 from spark_impl.script import compile_plan
 from spark_impl.script.admission import Arrivals
-from spark_impl.script.kernel import Given, State, advance
+from spark_impl.script.arithmetic import Tuples
+from spark_impl.script.encoding import decode_messages, encode_message
+from spark_impl.script.kernel import Given, Message, State, advance
 from spark_impl.slack.query import SLACK
 from spark_impl.slack.rule import Memory
 from spark_impl.windows import kernel
@@ -74,3 +76,14 @@ def test_a_far_jump_in_time_costs_nothing() -> None:
 
 def test_a_grouping_column_may_have_any_name() -> None:
     assert row_of({"cls": "a", "self": 1}).asDict() == {"cls": "a", "self": 1}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_messages_about_a_stream_are_combined(order: int) -> None:
+    parts = [([1, 2], 5), ([6], 9)][::order]
+    blocks = [
+        encode_message({3: Message(Tuples(np.array(ts), np.array(ts, float)), until_us)})
+        for ts, until_us in parts
+    ]
+    found = decode_messages(blocks)[3]
+    assert (sorted(found.tuples.ts.tolist()), found.until_us) == ([1, 2, 6], 9)
