@@ -86,6 +86,12 @@ def test_answers_by_hand(
     (spent, _) = corrections(spark, tmp_path / "s").orderBy("batch").collect()
     assert (spent.reason, spent.pairs, spent.rows_needed, spent.rows_read) == ("flush", 4, 3, 5)
 
+    # a tuple of two windows that have been corrected before
+    history(tmp_path / "h", [(12, 64.0)])
+    query.flush()
+    again = {5: (74.0, 3, 2, 1 / 3, "exact"), 10: (90.0, 4, 2, 1 / 4, "exact")}
+    assert answers(spark, tmp_path / "s") == {**after, **again}
+
 
 def session_settings(spark: SparkSession) -> dict[str, str]:
     return {row.key: row.value for row in spark.sql("SET").collect()}
