@@ -45,7 +45,7 @@ def test_a_windowed_sum_holds_every_claim(
 def test_a_sink_that_loses_rows_is_no_selection(
     spark: SparkSession, keep: Callable[[DataFrame], DataFrame]
 ) -> None:
-    """It drops rows with nulls, or fails on all rows."""
+    """Rows with nulls are dropped, or all rows fail."""
 
     def losing() -> Sink:
         write, read = by_batch()
