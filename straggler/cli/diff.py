@@ -1,7 +1,10 @@
 """``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from threading import Thread
+from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -23,7 +26,7 @@ from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from straggler.judging.systems import SPARK, local_master, open_system
 from straggler.judging.trial import Trial
 from straggler.options import PATH, VERBOSE, Arguments, Duration, Option, Size
-from straggler.rooms import Case, Room, SkippedInput, find_rooms
+from straggler.rooms import Case, ReferenceRun, Room, SkippedInput, find_rooms
 
 EXAMPLES = """\
 examples:
@@ -44,6 +47,14 @@ arrival column its rows arrive in the order of the file. Room grouping needs no 
 """
 
 Chosen = list[tuple[Room, Case | SkippedInput]]
+
+
+class Prepared(NamedTuple):
+    """A comparison that the system is asked for next."""
+
+    scope: Scope
+    case: Case
+    expected: ReferenceRun
 
 
 def make_command(summary: str) -> Group:
@@ -121,6 +132,8 @@ class Comparisons:
     judgements: list[Judgement] = field(default_factory=list)
     reports: list[list[str]] = field(default_factory=list)
     """A report on each broken comparison."""
+    preparing: str = ""
+    """What is done for the next comparison, while the system works on this one."""
     is_interrupted: bool = False
     """Whether no more were judged, because of Ctrl-C."""
 
@@ -159,9 +172,11 @@ def run(args: Arguments) -> int:
 
         found = _begin(args, rooms, read)
         limits = limits_of(args, args.system, level)
+        prepared = _prepare(args, found, read, scopes)
+        first = _later(lambda: next(prepared, None))
         progress.update(task, description=f"starting {render.plain(args.system)}")
         with open_system(args.system, args.master or _master(found), limits) as system_of:
-            _judge_all(args, found, read, scopes, system_of, progress)
+            _judge_all(args, found, prepared, first, system_of, progress)
     found.judgements.sort(key=lambda judgement: judgement.room.position)
     found.chosen.sort(key=lambda pair: pair[0].position)
     if found.judgements or not found.is_interrupted:
@@ -209,38 +224,70 @@ def _master(found: Comparisons) -> str:
     return local_master(max([*slots, *(room.workers or 1 for room in found.unread)], default=1))
 
 
-def _due(
-    found: Comparisons, read: Callable[[Room], Chosen], progress: Progress
-) -> Iterator[tuple[Room, Case]]:
-    """Yield every case, and read those of an unread room when its turn comes."""
+def _prepare(
+    args: Arguments,
+    found: Comparisons,
+    read: Callable[[Room], Chosen],
+    scopes: Mapping[str, Scope],
+) -> Iterator[Prepared]:
+    """Yield every case with its reference, and read those of an unread room when its turn comes."""
+    for room, case in _due(found, read):
+        found.preparing = f"reference of {case.input}: {case.query}"
+        scope = scopes[room.name]
+        expected = run_reference(room, case.workload, args.reference, scope.step_types)
+        yield Prepared(scope, case, expected)
+        del expected  # a large trace, which should be gone before the next one is made
+
+
+def _due(found: Comparisons, read: Callable[[Room], Chosen]) -> Iterator[tuple[Room, Case]]:
     yield from found.cases
     while found.unread:
         room = found.unread[0]
-        progress.update(progress.task_ids[0], description=f"reading the input of {room.name}")
+        found.preparing = f"reading the input of {room.name}"
         chosen = read(room)
         del found.unread[0]
         found.chosen += chosen
         yield from Comparisons(chosen).cases
 
 
+def _later(compute: Callable[[], Prepared | None]) -> Future[Prepared | None]:
+    """Compute in a thread for which the end of the program does not wait."""
+    future = Future[Prepared | None]()
+
+    def run() -> None:
+        try:
+            future.set_result(compute())
+        except BaseException as error:  # raised again where the result is asked for
+            future.set_exception(error)
+
+    Thread(target=run, name="reference", daemon=True).start()
+    return future
+
+
 def _judge_all(
     args: Arguments,
     found: Comparisons,
-    read: Callable[[Room], Chosen],
-    scopes: Mapping[str, Scope],
+    prepared: Iterator[Prepared],
+    coming: Future[Prepared | None],
     system_of: Callable[[Room], System],
     progress: Progress,
 ) -> None:
-    """Judge every case, or as many as there are until Ctrl-C."""
+    """Judge every case, or as many as there are until Ctrl-C.
+
+    The reference of the next case is computed while the system works on this one.
+    """
     (task,) = progress.task_ids
     progress.reset(task, total=found.total)
     try:
-        for number, (room, case) in enumerate(_due(found, read, progress), start=1):
-            judgement = _judge_one(args, found, scopes[room.name], case, system_of(room), progress)
+        while (ready := _await(coming, found, progress)) is not None:
+            coming = _later(lambda: next(prepared, None))
+            judgement = _judge_one(args, found, ready, system_of(ready.scope.room), progress)
             progress.advance(task)
             if found.total > 1:
+                room, case = judgement.room, judgement.case
                 row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
-                line = f"{number} of {found.total}: {row} in {judgement.seconds:.1f} s"
+                count = f"{len(found.judgements)} of {found.total}"
+                line = f"{count}: {row} in {judgement.seconds:.1f} s"
                 render.print_lines(progress.console, [line])
     except (Exception, KeyboardInterrupt) as error:
         # A library may have turned the interrupt into an error of its own.
@@ -249,21 +296,28 @@ def _judge_all(
         found.is_interrupted = True
 
 
+def _await(
+    coming: Future[Prepared | None], found: Comparisons, progress: Progress
+) -> Prepared | None:
+    """Return the next comparison, and say what it is waiting for."""
+    while not coming.done():
+        progress.update(progress.task_ids[0], description=found.preparing)
+        wait([coming], timeout=0.2)
+    return coming.result()
+
+
 def _judge_one(
     args: Arguments,
     found: Comparisons,
-    scope: Scope,
-    case: Case,
+    ready: Prepared,
     system: System,
     progress: Progress,
 ) -> Judgement:
     """Judge a case and store the judgement, with a report if it is broken."""
     (task,) = progress.task_ids
-    progress.update(task, description=f"reference of {case.input}: {case.query}")
-    expected = run_reference(scope.room, case.workload, args.reference, scope.step_types)
+    scope, case, expected = ready
     progress.update(task, description=f"{case.input}: {case.query}")
     judgement = judge(scope, case, system, expected)
-    del expected  # a large trace, which should be gone before the next one is made
     if interrupts.came():  # the system may have noticed it and given up
         raise KeyboardInterrupt
     found.judgements.append(judgement)
