@@ -6,7 +6,8 @@ text, the cell is missing.
 
 import json
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -83,7 +84,21 @@ def draw_rows(seed: int) -> list[list[Row]]:
     types = {"R": TEXT, "S": draw_types(seed)}
     rows = [_held(row, types[row.side]) for _, row in sorted(timed, key=lambda each: each[0])]
     cut = random.randint(len(rows) // 3, 2 * len(rows) // 3)
-    return [rows[:cut], rows[cut:]]
+    before, after = rows[:cut], rows[cut:]
+    return [before, [*after, _in_other_digits(before, Counter(row.source_id for row in rows))]]
+
+
+def _in_other_digits(rows: Sequence[Row], times: Mapping[str, int]) -> Row:
+    """Return the last row that comes once, has a number of 1 or more and no fault, written anew."""
+    row = next(
+        each
+        for each in reversed(rows)
+        if each.fault is None
+        and each.has_number
+        and times[each.source_id] == 1
+        and abs(float(each.v)) >= 1
+    )
+    return row._replace(v=f"{float(row.v):e}")
 
 
 def _held(row: Row, types: Types) -> Row:

@@ -6,7 +6,7 @@
 from hypothesis import HealthCheck, settings
 
 DEFAULT = "dev"
-NIGHTLY_TIMES = 8
+NIGHTLY_TIMES = 16
 """Number of examples in profile ``nightly`` for each one in ``ci``."""
 
 

@@ -27,10 +27,10 @@ from sim.kernel.link import Tiers
 from spark_impl.join import control as spark
 from spark_impl.join import run_in_process, side
 from spark_impl.join.in_process import Network
-from straggler.rooms.join.load_curves import Course, courses
 from straggler.rooms.join.spark_machine import SparkMachine
 from straggler.strategies.columns import COLUMNED, count_columns
 from straggler.strategies.join import STRUCK, cases, recordings_on_chains
+from straggler.strategies.load_curves import Course, courses
 from straggler.strategies.networks import SEEDS
 from straggler.strategies.telling_chains import OPEN, TELLING, in_time
 from straggler.strategies.timed_cases import TimedCase

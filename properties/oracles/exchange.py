@@ -23,7 +23,7 @@ SMALL_BYTES: Mapping[str, int] = {"BlockAck": 30, "Hint": 23, "End": 14}
 """Bytes of the messages that are no blocks, by their kind."""
 IDLE_BYTES = 64
 """Most bytes by which two neighbours tell each other in an epoch that they live, and goodbye."""
-ALIKE = 2
+ALIKE = 1.5
 """Most blocks, acknowledgements and tuples of a run, as a multiple of those of another."""
 
 

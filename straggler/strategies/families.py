@@ -3,11 +3,11 @@
 Rules of this file:
 
 * ``test_promises.py`` draws each family as it is. The measure of timing draws the same ones, with
-  three exceptions. Routers get an eighth of the tuples, in windows an eighth as long. Workers of
-  scripts are kept busy by another placement. And the scales :data:`WHOLE` are left out: they need
-  all of their tuples, so workers block and shed none, and their speeds do not show.
-* Long streams of exchangeable tuples, which show the coverage of first answers, are no family: they
-  are as long as their statistics need, and nothing fails in them.
+  two exceptions. Routers get an eighth of the tuples, in windows an eighth as long. And the scales
+  :data:`WHOLE` are left out: they need all of their tuples, so workers block and shed none, and
+  their speeds do not show.
+* Long streams of exchangeable tuples show the coverage of first answers. Nothing fails in them, so
+  they are measured without the variation of faults.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,6 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from model.vocabulary import GroupingConfig
-from sim.script.host import ScriptTuning
 from straggler.strategies import clusters, queries, script
 from straggler.strategies.clusters import REGIONS, Shape
 from straggler.strategies.packs import ClusterPack, packs
@@ -24,6 +23,8 @@ from straggler.strategies.scales import SCALES
 
 SIZES = (2, 4, 8, 16)
 """Numbers of instances."""
+SENDERS = (1, 2, 3, 4)
+"""Numbers of senders."""
 STRUCK = tuple(region for region in REGIONS if region != "calm")
 """Regions of the clusters of a chain."""
 LIGHT = ("late", "bursty", "slow", "calm")
@@ -69,34 +70,46 @@ def with_a_long_stream(
     return ClusterPack("slack", (*pack.configs, pack.configs[0]), (*pack.cases, long))
 
 
-def routers_of(
-    *senders: int, each: int = queries.EACH
-) -> Sequence[st.SearchStrategy[GroupingConfig]]:
-    """Return strategies for routers of every size in turn."""
-    return [queries.balanced_routers(n, senders, each) for n in SIZES]
+def long_streams(share: float) -> Packs:
+    """Draw a long stream of exchangeable tuples alone."""
+    packs = with_a_long_stream(share)
+    return packs.map(lambda pack: ClusterPack("slack", pack.configs[-1:], pack.cases[-1:]))
+
+
+def alone(each: int) -> Sequence[st.SearchStrategy[GroupingConfig]]:
+    """Return strategies for routers of every size in turn, for one sender."""
+    return [queries.balanced_routers(n, [1], each) for n in SIZES]
 
 
 def light(each: int = queries.EACH) -> Packs:
     """Draw clusters of every size without heavy keys, for one sender."""
-    return packs("grouping", 4, routers_of(1, each=each), queries.light_shape, LIGHT)
+    return packs("grouping", 4, alone(each), queries.light_shape, LIGHT)
 
 
 def shared(each: int = queries.EACH) -> Packs:
-    """Draw clusters of every size for several senders."""
-    return packs("grouping", 4, routers_of(2, 4, 3, each=each), queries.router_shape, SHARED)
+    """Draw clusters of every size for two to four senders, each number of them in turn."""
+    return st.sampled_from([0, 1, 2]).flatmap(
+        lambda turn: packs(
+            "grouping",
+            4,
+            [queries.balanced_routers(n, [2 + (i + turn) % 3], each) for i, n in enumerate(SIZES)],
+            queries.router_shape,
+            SHARED,
+        )
+    )
 
 
 def drifting(each: int = queries.EACH) -> Packs:
     """Draw clusters of the two largest sizes whose keys may drift."""
-    return packs("grouping", 2, routers_of(1, each=each)[::-1], queries.drifting_shape, LIGHT)
+    return packs("grouping", 2, alone(each)[::-1], queries.drifting_shape, LIGHT)
 
 
 @st.composite
-def scripts(draw: st.DrawFn, sensors: int = 1, tuning: ScriptTuning | None = None) -> ClusterPack:
+def scripts(draw: st.DrawFn, sensors: int = 1) -> ClusterPack:
     """Draw a cluster of every region for three workers with scripts that ask for some sensors."""
     asked = script.configs().filter(lambda each: len(each.asked_for) >= sensors)
     config = replace(draw(asked), workers=3)
     keys = (tuple(sorted(config.asked_for)),)  # No other tuples can be shed.
-    shape = Shape(script.SCALE_US, config.workers, events=(40,), keys=keys, tunings=(tuning,))
+    shape = Shape(script.SCALE_US, config.workers, events=(40,), keys=keys)
     cases = [draw(clusters.cases(shape, each)) for each in REGIONS]
     return ClusterPack("script", (config,) * len(cases), tuple(cases))

@@ -23,10 +23,10 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Cluster
 from sim.kernel.plan import replay as replayed
 from sim.kernel.source import IDS_PER_SOURCE
-from straggler.rooms.join.load_curves import decisions
 from straggler.strategies import clusters
 from straggler.strategies.clusters import Shape
 from straggler.strategies.columns import R_COLUMNS, S_COLUMNS, predicates, with_values
+from straggler.strategies.load_curves import decisions
 from straggler.strategies.networks import SEEDS, plans, sources, upto
 from straggler.strategies.streams import cuts
 from straggler.strategies.timed_cases import SeededPlan, TimedCase

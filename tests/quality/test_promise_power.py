@@ -155,6 +155,9 @@ HALF_OF_THE_SLACK = Planted(
     control_laws.slack_us,
     lambda right, *given: np.floor(right(*given) / 2).astype(np.int64),
 )
+NO_SLACK = Planted(
+    control_laws.slack_us, lambda right, *given: np.zeros_like(np.asarray(right(*given)))
+)
 THREE_TIMES = Planted(
     control_laws.conformal_path,
     lambda right, config, *given: right(replace(config, delta=3 * config.delta), *given),
@@ -167,8 +170,9 @@ def test_operators_that_wait_too_little_break_coverage(share: float | None, cont
     workload = long_stream(share, control)
     assert judged(workload) == []
     said = "too many are short" if control == "conformal" else "the mean coverage of"
-    with HALF_OF_THE_SLACK.in_force():
-        assert said in judged(workload)[0]
+    for waits_less in (HALF_OF_THE_SLACK, NO_SLACK):
+        with waits_less.in_force():
+            assert said in judged(workload)[0]
     if share == 0.95:
         with THREE_TIMES.in_force():
             assert judged(workload)
