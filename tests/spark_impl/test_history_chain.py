@@ -1,8 +1,6 @@
 """Files of a history that were rewritten, swapped or brought from elsewhere are named."""
 
 import json
-import threading
-from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -118,27 +116,14 @@ def test_a_store_checks_a_history_until_it_has_an_id(tmp_path: Path, is_noted: b
     assert (noted["id"] == "other") != is_noted
 
 
-def test_one_of_many_writers_creates_a_number(place: Location) -> None:
-    ends = Counter[str]()
-    together = threading.Barrier(4)
-
-    def write(name: str) -> None:
-        scratch = place / f"_scratch-{name}"
-        scratch.write_bytes(name.encode())
-        together.wait()
-        try:
-            scratch.publish(file_of(place, 0))
-            ends[name] += 1
-        except InputProblem:
-            ends["stops"] += 1
-
-    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert ends["stops"] == 3
-    assert ends[file_of(place, 0).read_bytes().decode()] == 1
+def test_a_number_that_is_taken_stays_as_it_is(place: Location) -> None:
+    """Interleavings are drawn (``tests/properties/test_histories.py``), but on local files only."""
+    for name in "ab":
+        (place / name).write_bytes(name.encode())
+    (place / "a").publish(file_of(place, 0))
+    with pytest.raises(InputProblem, match="is there already: another process has written it"):
+        (place / "b").publish(file_of(place, 0))
+    assert file_of(place, 0).read_bytes() == b"a"
 
 
 def test_files_without_notes_are_followed(tmp_path: Path) -> None:

@@ -55,14 +55,6 @@ def test_faults_have_times_with_units_and_those_that_come_too_late_are_named(
     assert "slow worker-1" not in late
 
 
-def test_the_figures_say_which_policy_they_are_of(straggler: Straggler) -> None:
-    given = options("tuples=600 window_tuples=200 batch_tuples=100 keys=60 instances=3")
-    said = " ".join(straggler("sim", "grouping", *given, "--set", "policy=pkg").out.split())
-    assert "above the table, and a plot, is of policy pkg. policy=pkg does not change" in said
-    asked = straggler("sim", "grouping", *given, *options("policy=pkg policies=key")).out
-    assert "does not change the table" not in " ".join(asked.split())
-
-
 def test_workers_without_work_and_faults_that_meet_none_are_named(straggler: Straggler) -> None:
     given = options("messages=100 keys=1 tasks=3")
     faults = "fail worker-0 5s 1s; fail worker-1 5s 1s; fail worker-2 5s 1s"
