@@ -73,7 +73,8 @@ def test_a_broken_expectation_and_a_failed_run_are_reported(straggler: Straggler
     assert failed == ["explode worker-0 1 2"] * 4
     assert "failed, seed 1, load=backlog tuples=400" in done.err
     assert "policy=tag faults=explode worker-0 1 2: there is no fault 'explode'" in done.err
-    assert "    again: straggler sim grouping --seed 1 --set load=backlog" in done.err
+    again = "straggler sim grouping --seed 1 --set scenario=steady --set load=backlog"
+    assert f"    again: {again}" in done.err
     assert "small, broken: TAG is not a thousand times slower" in done.out
     assert "1 experiment, 8 runs, 4 failed: 1 broken" in done.out
 
