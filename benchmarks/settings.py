@@ -18,11 +18,11 @@ microseconds, or a number with a unit; without `_us` it takes a number with a un
 `--set window_us=16000000`, `--set window_us=16s` and `--set window=16s` are the same. Several
 values are separated by commas. In parentheses: the meaning of `auto`, `none` or `never`.
 
-Every room has an *example*, in which unequal workers, bursts and faults matter. `straggler sim ROOM`
-runs it, and so does `simulate("ROOM")` in Python. Given settings are laid over the example: each
-replaces the example's own, and what cannot stand beside them is left out, such as a fault on a
-worker that the run lacks. There is one exception: if a `scenario` is given, every other setting
-starts from its default. An experiment always starts from the defaults.
+Every room has an *example*, in which unequal workers, bursts and faults matter.
+`straggler sim ROOM` runs it, and so does `simulate("ROOM")` in Python. Given settings are laid over
+the example: each replaces the example's own, and what cannot stand beside them is left out, such as
+a fault on a worker that the run lacks. There is one exception: if a `scenario` is given, every
+other setting starts from its default. An experiment always starts from the defaults.
 """
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from model.checking.claims import Outcome
-from model.vocabulary.durations import write_duration
+from model.vocabulary.durations import write_duration, write_rough_duration
 from sim.kernel.log import last_event_times
 from sim.timed_figures import ENDINGS
 from straggler.assignments import (
@@ -168,9 +168,7 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
         had_work = [series[name][first : last + 1].any() for name in columns]
         reason = ""
         if at_us > end_us:
-            # Three digits, and never more than the end: the fault comes after it.
-            shown_us = end_us - end_us % 10 ** max(0, len(str(end_us)) - 3)
-            reason = f"the run was over at {write_duration(shown_us)}"
+            reason = f"the run was over at {write_rough_duration(end_us)}"
         elif target in idle or (had_work and not any(had_work)):
             span = f"from {write_duration(at_us)} to {write_duration(until_us)}"
             reason = f"{target} had no work" + ("" if target in idle else f" {span}")
