@@ -29,8 +29,8 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
 
     Examples:
         >>> run = simulate("slack", seed=1, size="10 seconds", messages=500, speeds=[1.0, 0.5])
-        >>> len(run.workload.arrivals)  # from eight phones, in bursts
-        4000
+        >>> len(run.workload.arrivals)  # from four sources, in bursts
+        2000
         >>> len(simulate("slack", seed=1, scenario="umts", messages=500).plan.faults)
         0
     """
