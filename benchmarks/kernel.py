@@ -5,7 +5,7 @@ tuple is counted in *bare events*: Timeouts with a callback that sets the next o
 empty event loop of SimPy that runs right before and after. Seconds depend on the machine; this
 ratio hardly does.
 
-A room is the run that ``straggler sim ROOM`` makes, from the seed to trace, series and figures;
+A room is a run with the default settings of the room, from the seed to trace, series and figures;
 drawing and judging are left out. ``join, standard`` is the scenario of docs/join.md, section 13.
 """
 

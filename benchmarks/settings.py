@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from model.vocabulary.settings import Setting
 from sim.sweep.measurable import measurables
 from straggler.options import default_in_words
+from straggler.rooms import find_room
 
 HEADER = """\
 # Settings of timed runs
@@ -13,8 +14,15 @@ HEADER = """\
 
 These settings set up timed runs. Each is given by `--set name=value` to `straggler sim`, and by the
 same name in an experiment file ([sweeps.md](sweeps.md)). A name that ends in `_us` takes
-microseconds, or a number with a unit: `--set window_us=16s`. Several values are separated by
-commas. In parentheses: the meaning of `auto`, `none` or `never`.
+microseconds, or a number with a unit; without `_us` it takes a number with a unit:
+`--set window_us=16000000`, `--set window_us=16s` and `--set window=16s` are the same. Several
+values are separated by commas. In parentheses: the meaning of `auto`, `none` or `never`.
+
+Every room has an *example*, in which unequal workers, bursts and faults matter.
+`straggler sim ROOM` runs it, and so does `simulate("ROOM")` in Python. Given settings are laid over
+the example: each replaces the example's own, and what cannot stand beside them is left out, such as
+a fault on a worker that the run lacks. There is one exception: if a `scenario` is given, every
+other setting starts from its default. An experiment always starts from the defaults.
 """
 
 
@@ -26,7 +34,8 @@ def markdown(rooms: Iterable[str]) -> str:
 def _section(room: str) -> str:
     rows = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
     rows += _rows(measurables(room)["sim"].settings)
-    return "\n".join([f"## Room `{room}`", "", *rows, ""])
+    example = ", ".join([f"`{name}={text}`" for name, text in find_room(room).example.items()])
+    return "\n".join([f"## Room `{room}`", "", f"Example: {example}.", "", *rows, ""])
 
 
 def _rows(known: Mapping[str, Setting]) -> Iterable[str]:

@@ -1,15 +1,21 @@
 """Timed runs of every room, for programs that simulate without the command line."""
 
-from importlib import import_module
+from collections.abc import Mapping
+from datetime import timedelta
 
 from model.vocabulary.durations import in_durations, resolve_times
+from model.vocabulary.settings import Setting, require
 from sim.kernel.run import TimedRun
+from straggler.assignments import over_example, setting_in_us, settings_of_room
 from straggler.errors import UsageError
 from straggler.rooms import find_room
 
 
 def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
     """Simulate one timed run of a room.
+
+    The settings are laid over the example of the room (docs/settings.md), in which unequal workers,
+    bursts and faults matter. With a ``scenario`` among them, all others have their defaults.
 
     Raise ``ValueError`` with one sentence for an unknown or impossible setting, and
     :class:`straggler.errors.UsageError` for an unknown room or a setting above its limit.
@@ -23,18 +29,35 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
 
     Examples:
         >>> run = simulate("slack", seed=1, size="10 seconds", messages=500, speeds=[1.0, 0.5])
-        >>> len(run.workload.arrivals)  # from eight phones
-        4000
+        >>> len(run.workload.arrivals)  # from four sources, in bursts
+        2000
+        >>> len(simulate("slack", seed=1, scenario="umts", messages=500).plan.faults)
+        0
     """
+    require(isinstance(room, str), "room", room, "a text such as 'slack'")
+    is_whole = hasattr(seed, "__index__") and not isinstance(seed, bool)  # of NumPy, too
+    require(is_whole and seed >= 0, "seed", seed, "an integer >= 0")
     found = find_room(room)
-    known = import_module(f"sim.{room}").SETTINGS
-    texts = {
-        name: known[name].write(value) if name in known else str(value)
-        for name, value in resolve_times(settings, known).items()
-    }
+    known = settings_of_room(room)
+    texts: dict[str, str] = {}
+    for name, value in resolve_times(settings, known).items():
+        text = known[name].write(value) if name in known else str(value)
+        texts |= setting_in_us(name, text, known)
     try:
-        return found.simulate(texts, seed)
+        return found.simulate(over_example(found, texts), int(seed))
     except (UsageError, ValueError) as error:
         kind = UsageError if isinstance(error, UsageError) else ValueError
-        times = {f"{name}_us": name for name in settings if name not in known}
-        raise kind(in_durations(str(error), times)) from error
+        raise kind(_as_given(str(error), settings, known)) from error
+
+
+def _as_given(sentence: str, given: Mapping[str, object], known: Mapping[str, Setting]) -> str:
+    """Return the refusal of a setting with its name and its value as they were given."""
+    times = {f"{name}_us": name for name in given if name not in known}
+    name = sentence.partition(" ")[0]
+    value = given.get(name, "")
+    if not isinstance(value, str) and name in known:
+        sentence = sentence.replace(f"is {known[name].write(value)!r};", f"is {value!r};", 1)
+    short = name.removesuffix("_us")
+    if isinstance(value, timedelta) and short not in known:
+        sentence += f"; {short} takes a timedelta"
+    return in_durations(sentence, times)

@@ -117,6 +117,11 @@ def write_duration(duration_us: int) -> str:
     return f"{duration_us // UNITS_US[name]}{name}"
 
 
+def write_rough_duration(duration_us: int) -> str:
+    """Write microseconds with their first three digits, rounded down: ``601s`` for 601.1 s."""
+    return write_duration(duration_us - duration_us % 10 ** max(0, len(str(duration_us)) - 3))
+
+
 def in_durations(sentence: str, given: Mapping[str, str]) -> str:
     """Return a refusal of a time in microseconds as one of a duration, under its name in ``given``.
 

@@ -21,8 +21,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from sim.kernel.distributions import FloatArray
-from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Schedule, Slow
+from sim.kernel.faults import Schedule
 from sim.kernel.run import TimedRun
+from sim.report.marks import (
+    COLOURS,
+    SHADED,
+    Mark,
+    fault_span_us,
+    marks_of,
+    name_worker,
+    title_of,
+    union_us,
+)
 from sim.timed_figures import Panel, RunPlot, run_panels, unit_of_time
 
 Columns: TypeAlias = Mapping[str, FloatArray]
@@ -30,7 +40,7 @@ Columns: TypeAlias = Mapping[str, FloatArray]
 LineStyle: TypeAlias = str | tuple[int, tuple[int, ...]]
 # Palette of Okabe and Ito, whose colours most people with colour blindness can tell apart.
 BLUE, ORANGE, BLACK, GREEN = "#0072B2", "#D55E00", "#333333", "#009E73"
-PURPLE, YELLOW, GREY = "#CC79A7", "#E69F00", "#777777"
+PURPLE, GREY = "#CC79A7", "#777777"
 STYLES: tuple[tuple[str, LineStyle], ...] = (
     (BLUE, "-"),
     (ORANGE, "--"),
@@ -38,11 +48,8 @@ STYLES: tuple[tuple[str, LineStyle], ...] = (
     (BLACK, ":"),
     (PURPLE, (0, (5, 1, 1, 1))),
 )
-FAULT_COLOURS = {"pause": GREY, "slow": YELLOW, "fail": ORANGE, "congest": BLUE}
 MARKED_MAX = 16
 """Most numbered workers of a map that have a label; every other row has one."""
-NAMED_MAX = 2
-"""Most targets of faults that are named; the frames on the maps show the others."""
 FORMATS: Mapping[str, dict[str, Any]] = {
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
     ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 160},
@@ -113,19 +120,19 @@ def line(
 
 
 def draw_timed_run(timed: TimedRun, plot: RunPlot) -> Figure:
-    """Draw a timed run over time: its faults, the panels of every room, and the room's own ones.
+    """Draw a timed run over time: bursts, gaps and faults; panels of every room; the room's own.
 
     A panel without a single value, such as the latency of a run without answers, is omitted.
     """
     title, own, latency, lag = plot
-    series, faults, arrivals = timed.series, timed.plan.faults, timed.workload.arrivals
+    series, arrivals = timed.series, timed.workload.arrivals
     end_us = float(series["time_us"][-1])
     time_us, unit = unit_of_time(end_us)
     draws: list[tuple[Callable[[Axes], None], float]] = []
-    if faults:
-        rows = alike(faults)
-        height = 0.4 + 0.2 * len(rows)
-        draws.append((lambda axes: _draw_faults(axes, rows, end_us, time_us), height))
+    rows = marks_of(timed.plan, end_us)
+    if rows:
+        lines = sum(mark.text.count("\n") + 1 for mark in rows)
+        draws.append((lambda axes: _draw_marks(axes, rows, time_us), 0.4 + 0.2 * lines))
     draws += [
         (partial(_draw_panel, timed, panel, time_us), _height(panel, series))
         for panel in run_panels(series, own, latency, lag)
@@ -137,7 +144,7 @@ def draw_timed_run(timed: TimedRun, plot: RunPlot) -> Figure:
     figure, axes_below = panels(len(draws), size, title(timed), label, heights)
     for (draw, _), axes in zip(draws, axes_below, strict=True):
         draw(axes)
-        _shade_faults(axes, faults, end_us, time_us)
+        _shade_marks(axes, rows, end_us, time_us)
     input_us = arrivals[-1].arrival_us - timed.plan.epoch_us if arrivals else 0
     if 0 < input_us < end_us:
         _mark_input(axes_below, input_us / time_us, is_early=input_us < end_us / 2)
@@ -186,7 +193,8 @@ def _draw_panel(timed: TimedRun, panel: Panel, time_us: float, axes: Axes) -> No
     axes.set_title(panel.title)
     axes.set_ylabel(panel.ylabel)
     for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
-        line(axes, series, name, unit, label, *style, time_us)
+        shown = name_worker(timed.plan, label, is_brief=False) if panel.is_by_worker else label
+        line(axes, series, name, unit, shown, *style, time_us)
     if panel.is_from_0:
         axes.set_ylim(0, None)
     else:
@@ -211,44 +219,32 @@ def _draw_map(timed: TimedRun, panel: Panel, time_us: float, axes: Axes) -> None
     axes.set_title(panel.title)
     axes.set_ylabel("worker")
     axes.grid(visible=False)
-    names = [each.label.removeprefix("worker ") for each in panel.lines]
+    names = [each.label for each in panel.lines]
     step = -(-len(names) // MARKED_MAX)
-    kept = [n for n in range(len(names)) if n % step == 0 or not names[n].isdigit()]
-    axes.set_yticks(kept, [names[n] for n in kept], fontsize=7.0)
+    kept = [n for n, name in enumerate(names) if n % step == 0 or not name.startswith("worker ")]
+    labels = [name_worker(timed.plan, names[n], is_brief=True) for n in kept]
+    axes.set_yticks(kept, labels, fontsize=7.0)
     axes.invert_yaxis()
-    workers = [each.label.replace(" ", "-") for each in panel.lines]
+    workers = [name.replace(" ", "-") for name in names]
     _frame_faults(axes, timed.plan.faults, workers, time_us)
     bar = axes.inset_axes((1.02, 0.05, 0.02, 0.9))
     axes.figure.colorbar(shown, cax=bar, label=panel.ylabel)
 
 
-# ------------------------------------------------------------------------------------ faults
+# ------------------------------------------------------------------------------------- marks
 
 
-def alike(faults: Schedule) -> list[Schedule]:
-    """Return the faults in groups that are the same but for their target, in order."""
-    groups: dict[tuple[object, ...], list[Fault]] = {}
-    for fault in faults:
-        groups.setdefault(fault[1:], []).append(fault)
-    return [tuple(group) for group in groups.values()]
-
-
-def _draw_faults(axes: Axes, rows: Sequence[Schedule], end_us: float, time_us: float) -> None:
-    """Draw each group of faults as a bar in its own row, with its description beside the row."""
-    axes.set_title("Faults")
+def _draw_marks(axes: Axes, rows: Sequence[Mark], time_us: float) -> None:
+    """Draw each mark as bars in its own row, with its description beside the row."""
+    axes.set_title(title_of(rows))
     axes.set_yticks([])
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    for row, group in enumerate(rows):
-        fault = group[0]
-        span_us = fault_span_us(fault)
-        if span_us is not None:
-            start, end = (each / time_us for each in span_us)
-            colour = FAULT_COLOURS[fault.kind]
-            axes.barh(row, end - start, 0.7, start, color=colour, zorder=3)
-        is_over = span_us is not None and span_us[0] > end_us
-        text = describe_faults(group) + (", after the end" if is_over else "")
+    for row, mark in enumerate(rows):
+        for start_us, end_us in mark.spans_us:
+            start, end = start_us / time_us, end_us / time_us
+            axes.barh(row, end - start, 0.7, start, color=COLOURS[mark.kind], zorder=3)
         axes.annotate(
-            text,
+            mark.text,
             (1.0, row),
             (6.0, 0.0),
             xycoords=("axes fraction", "data"),
@@ -258,26 +254,14 @@ def _draw_faults(axes: Axes, rows: Sequence[Schedule], end_us: float, time_us: f
         )
 
 
-def _shade_faults(axes: Axes, faults: Schedule, end_us: float, time_us: float) -> None:
-    """Shade the times of the faults until ``end_us``; a map hides the shade."""
-    for kind, colour in FAULT_COLOURS.items():
-        for start_us, stop_us in union_us([each for each in faults if each.kind == kind]):
+def _shade_marks(axes: Axes, rows: Sequence[Mark], end_us: float, time_us: float) -> None:
+    """Shade the times of the marks until ``end_us``; a map hides the shade."""
+    for kind in SHADED:
+        spans_us = [span_us for mark in rows if mark.kind == kind for span_us in mark.spans_us]
+        for start_us, stop_us in union_us(spans_us):
             if start_us <= end_us:
                 start, end = start_us / time_us, stop_us / time_us
-                axes.axvspan(start, end, color=colour, alpha=0.15, linewidth=0, zorder=0)
-
-
-def union_us(faults: Sequence[Fault]) -> list[tuple[int, int]]:
-    """Return the times (us) at which there is a fault: shades over each other would add up."""
-    spans = sorted([span_us for each in faults if (span_us := fault_span_us(each)) is not None])
-    found: list[tuple[int, int]] = []
-    for start_us, end_us in spans:
-        if found and start_us <= found[-1][1]:
-            first_us, last_us = found.pop()
-            found.append((first_us, max(last_us, end_us)))
-        else:
-            found.append((start_us, end_us))
-    return found
+                axes.axvspan(start, end, color=COLOURS[kind], alpha=0.15, linewidth=0, zorder=0)
 
 
 def _frame_faults(axes: Axes, faults: Schedule, workers: Sequence[str], time_us: float) -> None:
@@ -289,31 +273,3 @@ def _frame_faults(axes: Axes, faults: Schedule, workers: Sequence[str], time_us:
             start, end = (each / time_us for each in span_us)
             corner = start, workers.index(target) - 0.5
             axes.add_patch(Rectangle(corner, end - start, 1.0, fill=False, edgecolor="white"))
-
-
-def fault_span_us(fault: Fault) -> tuple[int, int] | None:
-    """Return the start and end (us) of a fault; ``None`` for a fault of one message or tuple."""
-    if isinstance(fault, Pause | Slow | Fail | Congest):
-        return fault.at_us, fault.at_us + fault.for_us
-    return None
-
-
-def describe_faults(faults: Schedule) -> str:
-    """Return the kind, the targets and the extent of faults that are alike as words."""
-    fault = faults[0]
-    targets = ", ".join([each[0] for each in faults])
-    if len(faults) > NAMED_MAX:
-        targets = f"{len(faults)} {'links' if isinstance(fault, Congest) else 'workers'}"
-    match fault:
-        case Pause() | Fail():
-            return f"{fault.kind} {targets}"
-        case Slow():
-            faster = fault.factor < 1
-            times = 1 / fault.factor if faster else fault.factor
-            return f"{targets} {times:g} times {'faster' if faster else 'slower'}"
-        case Congest():
-            return f"congest {targets}, {fault.share:.0%} left"
-        case Lose() | Replay():
-            return f"{fault.kind} message {fault.nth} of {targets}"
-        case Duplicate():
-            return f"duplicate tuple {fault.nth} of {targets}"

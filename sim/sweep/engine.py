@@ -18,6 +18,7 @@ from model.checking.claims import Outcome, worst
 from sim.sweep.experiment import Experiment
 from sim.sweep.jobs import Done, Figure, Job, Mapper, jobs_of
 from sim.sweep.judging import findings
+from sim.sweep.measurable import measurable
 from sim.sweep.results import Failed, Results, problems_of, table_of
 from sim.sweep.runs import SweepRun, code_of, runs_of
 from sim.sweep.store import Store
@@ -217,8 +218,15 @@ def _failed(task: _Task, addresses: Iterable[str]) -> tuple[Failed, ...]:
 
 
 def _again(task: _Task, run: SweepRun) -> str:
-    """Return the command that repeats a run: `sim` for a timed run, otherwise the sweep."""
-    if task.experiment.run != "sim":
+    """Return the command that repeats a run: `sim` for a timed run, otherwise the sweep.
+
+    The command names a scenario, because `sim` takes what is missing from an example otherwise.
+    """
+    experiment = task.experiment
+    if experiment.run != "sim":
         return task.again
-    settings = [f"--set {shlex.quote(f'{key}={text}')}" for key, text in run.settings.items()]
-    return " ".join([f"straggler sim {task.experiment.room} --seed {run.seed}", *settings])
+    known = measurable(experiment.room, experiment.run).settings
+    usual = {name: known[name].write(known[name].default) for name in known if name == "scenario"}
+    texts = {**usual, **run.settings}
+    settings = [f"--set {shlex.quote(f'{key}={text}')}" for key, text in texts.items()]
+    return " ".join([f"straggler sim {experiment.room} --seed {run.seed}", *settings])

@@ -44,9 +44,9 @@ def run(args: Arguments) -> int:
     refuse_unwritable("--markdown", args.markdown)
     confirmations = confirm(_chosen(find_rooms(args.room), args.only))
     out = render.console(args.markdown)
+    render.print_prose(out, [_summary(confirmations), ""])
     for each in confirmations:
         render.print_prose(out, describe(each))
-    render.print_prose(out, [_summary(confirmations)])
     write_output(args.markdown, markdown(confirmations))
     return 0 if all(each.findings.is_confirmed for each in confirmations) else 1
 

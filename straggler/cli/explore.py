@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from model.checking.claims import Outcome, combine
+from model.checking.claims import combine
 from straggler.cli import render
 from straggler.cli.commands import Group, room_group
 from straggler.errors import UsageError, refuse_unknown
@@ -49,9 +49,12 @@ def run(args: Arguments) -> int:
             explored.append((scope, explorer.explore(scope)))
             progress.advance(task)
     out = render.console()
+    outcome = combine(verdict for _, found in explored for verdict in found.verdicts)
+    states = sum(found.unique_states for _, found in explored)
+    render.print_lines(out, [f"Every claim {outcome} in {states:,} states."])
     for scope, exploration in explored:
         _print(out, scope, exploration)
-    return render.EXIT_CODES[_conclude(out, explored)]
+    return render.EXIT_CODES[outcome]
 
 
 # ---------------------------------------------------------------------------------------- output
@@ -59,18 +62,12 @@ def run(args: Arguments) -> int:
 
 def _print(out: Console, scope: str, exploration: AnyExploration) -> None:
     lines = [
+        "",
         f"scope {scope}: {exploration.unique_states:,} states,"
-        f" {exploration.transitions:,} transitions, depth {exploration.depth}"
+        f" {exploration.transitions:,} transitions, depth {exploration.depth}",
     ]
     width = max(len(verdict.claim) for verdict in exploration.verdicts)
     for verdict in exploration.verdicts:
         lines.append(f"  {verdict.claim:{width}}  {verdict.outcome}  {verdict.sentence}")
         lines += [f"    {line}" for line in verdict.witness]
-    render.print_lines(out, [*lines, ""])
-
-
-def _conclude(out: Console, explored: Sequence[tuple[str, AnyExploration]]) -> Outcome:
-    outcome = combine(verdict for _, found in explored for verdict in found.verdicts)
-    states = sum(found.unique_states for _, found in explored)
-    render.print_lines(out, [f"Every claim {outcome} in {states:,} states."])
-    return outcome
+    render.print_lines(out, lines)

@@ -1,17 +1,23 @@
 """``straggler sim``: one timed run, its figures and its plot."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from model.checking.claims import Outcome
-from model.vocabulary.durations import write_duration
+from model.vocabulary.durations import write_duration, write_rough_duration
 from sim.kernel.log import last_event_times
 from sim.timed_figures import ENDINGS
+from straggler.assignments import (
+    example_of,
+    in_units,
+    over_example,
+    parse_settings,
+    settings_of_room,
+)
 from straggler.cli import render
-from straggler.cli.assignments import in_units, parse_settings
 from straggler.cli.commands import Group, room_group
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
@@ -25,8 +31,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  straggler sim slack --plot run.svg                unequal workers, a burst, two faults
-  straggler sim slack --set control=max --set size_us=5s --plot run.svg
+  straggler sim slack --plot run.svg                unequal workers, bursts, two faults
+  straggler sim slack --set control=max --set size=5s --plot run.svg
   straggler sim join --set scale=yes --set workers=2 --plot chain.svg
   straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
   straggler sim script --set disorder=bursts --set workers=3 --plot run.svg
@@ -34,6 +40,9 @@ examples:
   straggler sim watermark --set faults="slow worker-1 2s 500ms 4; fail worker-0 9s 1s"
   straggler sim slack --set tasks=12 --plot run.svg
   straggler sim slack --set nonsense=1              lists the settings there are
+
+Without --set, an example runs in which unequal workers, bursts and faults matter. Settings are laid
+over it; but whoever gives a scenario starts from the defaults. docs/settings.md has both.
 """
 
 CHANGED = {
@@ -70,7 +79,7 @@ def make_command(summary: str) -> Group:
 def _options(_rooms: Sequence[Room]) -> Iterator[Option]:
     """Yield the options for seed, settings and output files."""
     yield Option("--seed", "seed of everything random (0)", type=int, default=0, metavar="N")
-    settings = "setting of the run, durations with or without a unit; may be repeated"
+    settings = "setting of the run, in place of the example's; may be repeated (docs/settings.md)"
     yield Option("--set", settings, multiple=True, metavar="KEY=VALUE")
     yield Option("--plot", "draw the run, as SVG or PNG", type=PATH, metavar="FILE.svg")
     yield Option("--json", "also write the figures to FILE", type=PATH, metavar="FILE")
@@ -84,8 +93,8 @@ def run(args: Arguments) -> int:
         endings = " or ".join(ENDINGS)
         raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")
     chosen = find_room(args.room)
-    texts = args.set or [f"{name}={value}" for name, value in chosen.example.items()]
-    settings = parse_settings(texts)
+    given = parse_settings(args.set, settings_of_room(args.room))
+    settings = over_example(chosen, given)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
         try:
@@ -99,25 +108,22 @@ def run(args: Arguments) -> int:
     expected = run_reference(chosen, timed.workload, MODEL, step_types)
     scope = Scope(chosen, step_types)
     judgement = judge(scope, case, lambda _: timed.trace, expected)
-    out = render.console(args.json)
-    out.print(_table(timed))
-    if beside is not None:
-        out.print(_alternatives_table(beside))
-    timed_remarks = (*chosen.timed_remarks(timed), *_untried(timed), *_too_late(timed))
     # Both sides are the model: the comparison says nothing about another implementation.
     summary = (
         f"{CHANGED[judgement.agreement.outcome]}: compared with the model run without them,"
         f" {judgement.agreement.sentence}; {judgement.guard.sentence}."
         f" Seed {args.seed}, digest {timed.digest[:16]}."
     )
-    lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in timed_remarks]
+    out = render.console(args.json)
+    render.print_lines(out, [summary, *render.with_times(judgement.broken), ""])
+    out.print(_table(timed))
+    if beside is not None:
+        out.print(_alternatives_table(beside))
+    remarks = (*chosen.timed_remarks(timed), *_untried(timed), *_too_late(timed))
+    lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in remarks]
     if beside is not None:
         lines.append(beside.remark)
-    if not args.set:
-        given = chosen.example.items()
-        line = " ".join([f"--set {name}={shlex.quote(value)}" for name, value in given])
-        lines.append(f"An example; change its settings: straggler sim {args.room} {line}")
-    render.print_lines(out, [*render.with_times(judgement.broken), *lines, summary])
+    render.print_lines(out, [*lines, *_about_example(chosen, given)])
     if args.plot is not None:
         chosen.timed.draw(timed, args.plot)
     if args.json is not None:
@@ -127,12 +133,22 @@ def run(args: Arguments) -> int:
             "verdict": str(judgement.outcome),
         }
         record["remarks"] = [
-            {"name": each.name, "sentence": each.sentence, **each.data} for each in timed_remarks
+            {"name": each.name, "sentence": each.sentence, **each.data} for each in remarks
         ]
         if beside is not None:
             record["beside"] = list(beside.data)
         write_json(args.json, record)
     return render.EXIT_CODES[judgement.outcome]
+
+
+def _about_example(room: Room, given: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line on the settings that a run has from the example of its room."""
+    example = example_of(room, given)
+    if example:
+        line = " ".join([f"--set {name}={shlex.quote(text)}" for name, text in example.items()])
+        usual = settings_of_room(room.name)["scenario"].default
+        yield f"From the example: {line}"
+        yield f"Whoever gives a scenario, such as --set scenario={usual}, runs without the example."
 
 
 def _untried(timed: "TimedRun") -> Iterator[Remark]:
@@ -152,7 +168,7 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
         had_work = [series[name][first : last + 1].any() for name in columns]
         reason = ""
         if at_us > end_us:
-            reason = f"the run was over at {write_duration(end_us)}"
+            reason = f"the run was over at {write_rough_duration(end_us)}"
         elif target in idle or (had_work and not any(had_work)):
             span = f"from {write_duration(at_us)} to {write_duration(until_us)}"
             reason = f"{target} had no work" + ("" if target in idle else f" {span}")

@@ -12,11 +12,12 @@ from rich.progress import TimeRemainingColumn
 from sim.sweep.engine import Ended, JobFailed, JobFinished, Judged, Started, Sweep
 from sim.sweep.experiment import EFFORTS, Experiment
 from sim.sweep.jobs import cores, run_on_processes
+from sim.sweep.measurable import measurable
 from sim.sweep.reading import catalogue, change_settings, find, find_file, load
 from sim.sweep.results import Results, record_of
 from sim.sweep.store import RUNS, Store, WriteFailed, as_json, write_atomically
+from straggler.assignments import in_units, parse_settings
 from straggler.cli import render
-from straggler.cli.assignments import in_units, parse_settings
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable
 from straggler.errors import UsageError
@@ -69,7 +70,7 @@ def run(args: Arguments) -> int:
         return 0
     effort = EFFORTS[args.full]
     out = render.console()
-    settings = parse_settings(args.set)
+    settings = parse_settings(args.set, {})
     experiments = _experiments(args.experiments, args.set)
     if args.list:
         lines = [f"{name}: {each.title}" for name, each in experiments.items()]
@@ -137,13 +138,14 @@ def _experiments(asked: Sequence[str], texts: Sequence[str]) -> dict[str, Experi
 
     ``texts`` are settings of all of their runs, as KEY=VALUE.
     """
-    settings = parse_settings(texts)
     try:
         found = {name: find(name) for name in asked or catalogue()}
     except ValueError as error:
         raise UsageError(str(error)) from error
     try:
-        found = {name: change_settings(each, settings) for name, each in found.items()}
+        for name, each in found.items():
+            known = measurable(each.room, each.run).settings
+            found[name] = change_settings(each, parse_settings(texts, known))
     except ValueError as error:
         raise UsageError(f"--set: {in_units(str(error), texts)}") from error
     names = [experiment.name for experiment in found.values()]

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -14,12 +15,22 @@ from sim import grouping, join, script, slack, watermark
 from sim.clusters import ClusterSettings
 from sim.grouping.scenarios import SCENARIOS as OF_GROUPING
 from sim.join.scenarios import SCENARIOS as OF_JOIN
-from sim.kernel.distributions import Constant
+from sim.kernel.disorder import Burst, Disturbance, Gap, Regime
+from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Fail, Lose, Slow
 from sim.kernel.link import HERE, Noise, Place
-from sim.kernel.plan import Cluster, Worker
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import TimedRun
-from sim.report.drawing import alike, describe_faults, union_us
+from sim.kernel.source import Source
+from sim.report.marks import (
+    alike,
+    describe_faults,
+    fault_span_us,
+    marks_of,
+    name_worker,
+    title_of,
+    union_us,
+)
 from sim.script.scenarios import SETS as OF_SCRIPT
 from straggler.rooms import find_room
 
@@ -100,8 +111,8 @@ def test_a_run_is_drawn_the_same_every_time(room: str, tmp_path: Path) -> None:
         timed_room.draw(small(room, faults=FAULTS), tmp_path / name)
     one = (tmp_path / "one.svg").read_bytes()
     assert one == (tmp_path / "two.svg").read_bytes()
-    for words in (b"simulated", b"Faults", b"fail worker-0"):
-        assert words in one
+    for words in (b"simulated", b"faults", b"fail worker-0"):
+        assert words in one.lower()
 
 
 def test_faults_that_are_alike_share_a_row_and_a_shade() -> None:
@@ -112,8 +123,57 @@ def test_faults_that_are_alike_share_a_row_and_a_shade() -> None:
         "worker-1 5 times faster",
         "fail worker-0",
     ]
-    assert union_us([*swapped, Fail("worker-0", 12, 8), Lose("a>b", 1)]) == [(5, 20)]
-    assert union_us([Fail("worker-0", 30, 5), Fail("worker-1", 1, 2)]) == [(1, 3), (30, 35)]
+    assert fault_span_us(Lose("a>b", 1)) is None
+    assert fault_span_us(Fail("worker-0", 12, 8)) == (12, 20)
+    assert union_us([(5, 14), (12, 20), (5, 9)]) == [(5, 20)]
+    assert union_us([(30, 35), (1, 3)]) == [(1, 3), (30, 35)]
+
+
+def test_bursts_gaps_and_new_delays_have_rows_of_their_own() -> None:
+    second_us = 1_000_000
+    extra = Exponential(3 * second_us)
+    found: tuple[Disturbance, ...] = (
+        Burst(10 * second_us, second_us, 0.2, extra, every_us=30 * second_us),
+        Burst(50 * second_us, second_us, 0.2, extra),
+        *(Gap(5, 10, number) for number in range(3)),
+        Regime(7, Constant(5 * second_us), source=1),
+        Regime(9, Constant(second_us)),
+        Burst(90 * second_us, 5, 1.0, extra, source=2),
+    )
+    faults = (Slow("worker-1", 5, 9, 5.0),)
+    plan = Plan((Source(events=60),) * 3, disturbances=found, faults=faults)
+    marks = marks_of(plan, 60.0 * second_us)
+    late = [(at * second_us, (at + 1) * second_us) for at in (10, 40, 50)]
+    assert marks == [
+        ("burst", "20% of tuples,\non average 3s later", tuple(late)),
+        ("gap", "no tuples of 3 sources", ((5, 15),)),
+        ("regime", "source-1: delay on average 5s", ((7, 9),)),
+        ("regime", "tuples: delay on average 1s", ((9, 60.0 * second_us),)),
+        (
+            "burst",
+            "all tuples of source-2,\non average 3s later, after the end",
+            ((90 * second_us, 90 * second_us + 5),),
+        ),
+        ("slow", "worker-1 5 times slower", ((5, 14),)),
+    ]
+    assert title_of(marks) == "Bursts, gaps, new delays and faults"
+
+
+def test_a_source_that_sends_for_a_while_is_a_rise_of_the_rate() -> None:
+    [mark] = marks_of(small("join", scenario="doubling").plan, 4e6)
+    assert (mark.kind, mark.spans_us) == ("more", ((1_000_000, 2_000_000),))
+    assert marks_of(small("join", scenario="waves").plan, 4e6) == []
+
+
+def test_the_plot_names_the_speed_and_the_place_of_a_worker() -> None:
+    workers = Worker(0.5, place=Place(node=1)), Worker(place=HERE)
+    plan = Plan((Source(events=1),), Cluster(workers))
+    assert (
+        name_worker(plan, "worker 2", is_brief=False) == "worker 2: speed 0.5,\nin the log's rack"
+    )
+    assert name_worker(plan, "worker 11", is_brief=True) == "11: speed 1, process"
+    assert name_worker(replace(plan, cluster=Cluster()), "worker 1", is_brief=False) == "worker 1"
+    assert name_worker(plan, "corrector", is_brief=True) == "corrector"
 
 
 def test_every_setting_reaches_the_cluster() -> None:

@@ -85,7 +85,7 @@ def test_the_command_prints_stores_and_summarises(straggler: Straggler, tmp_path
     options = ("--only", "lost-update", "--markdown", "errata.md")
     done = straggler("errata", "slack", *options)
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[-1].startswith("1 erratum, confirmed: the wrong rule breaks each")
+    assert done.out.splitlines()[0].startswith("1 erratum, confirmed: the wrong rule breaks each")
     page = (tmp_path / "errata.md").read_text(encoding="utf-8")
     assert page.startswith("# Errata\n")
     assert page.partition("\n### lost-update\n")[2].strip() in PAGE
@@ -104,7 +104,7 @@ def test_an_unconfirmed_erratum_exits_with_1(
     monkeypatch.setattr(command, "find_rooms", with_it)
     done = straggler("errata")
     assert done.code == 1
-    assert done.out.splitlines()[-1] == "1 of 1 erratum not confirmed: doubtful."
+    assert done.out.splitlines()[0] == "1 of 1 erratum not confirmed: doubtful."
 
 
 # ---------------------------------------------------------------------------------------- grouping

@@ -7,6 +7,7 @@ import tomllib
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ import straggler
 from model.checking.claims import Outcome
 from model.vocabulary import GroupingConfig, SlackConfig
 from model.vocabulary.extras import EXTRAS, describe_missing
+from sim.kernel.distributions import mean_us
 from straggler import Trace, Workload, assert_keeps_promises
 from straggler.errors import UsageError
 from straggler.judging import promises
@@ -76,12 +78,42 @@ def test_the_extras_of_a_missing_module_are_those_of_the_package() -> None:
 
 def test_a_system_is_judged_on_a_simulated_workload() -> None:
     given = {"control": "fixed", "fixed_slack": timedelta(seconds=1), "speeds": [1, 0.5]}
-    run = straggler.simulate("slack", seed=7, messages=500, tasks=1, **given)
+    run = straggler.simulate("slack", seed=7, scenario="umts", messages=500, tasks=1, **given)
     assert run.workload.seed == 7
     right = straggler.judge_workload(run.workload, lambda _: run.trace)
     assert (right.outcome, right.mismatches) == (Outcome.HOLDS, 0)
     silent = straggler.judge_workload(run.workload, lambda _: straggler.Trace("mine", ()))
     assert silent.outcome is Outcome.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"seed": "x"}, "seed is 'x'; it must be an integer >= 0"),
+        ({"seed": 1.5}, "seed is 1.5; it must be an integer >= 0"),
+        ({"room": 5}, "room is 5; it must be a text such as 'slack'"),
+        (
+            {"size_us": timedelta(seconds=5)},
+            "size_us is datetime.timedelta(seconds=5); it must be an integer > 0;"
+            " size takes a timedelta",
+        ),
+        ({"tasks": None}, "tasks is None; it must be an integer > 0"),
+        ({"size_us": "-5 seconds"}, "size_us is -5000000; it must be an integer > 0"),
+    ],
+)
+def test_an_impossible_argument_of_a_simulation_is_named(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        straggler.simulate(**{"room": "slack", **given})
+
+
+def test_settings_are_laid_over_the_example_unless_a_scenario_is_given() -> None:
+    run = straggler.simulate("slack", control="max", service_us="20ms", tasks=1)
+    cluster = run.plan.cluster
+    assert (run.workload.config["control"], mean_us(cluster.service)) == ("max", 20_000)
+    assert len({worker.place for worker in cluster.workers}) == 2
+    assert [fault.kind for fault in run.plan.faults] == ["fail"]  # there is no worker-1 to slow
+    plain = straggler.simulate("slack", scenario="bursts", messages=500)
+    assert (plain.plan.faults, plain.plan.cluster.workers[0].place) == ((), None)
 
 
 def test_a_time_is_refused_as_it_was_given() -> None:

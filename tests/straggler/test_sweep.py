@@ -72,6 +72,8 @@ def test_a_broken_expectation_and_a_failed_run_are_reported(straggler: Straggler
     failed = [each["settings"]["faults"] for each in record["failed"]]
     assert failed == ["explode worker-0 1 2"] * 4
     assert record["verdict"] == "broken"
+    again = "straggler sim grouping --seed 1 --set scenario=steady --set load=backlog"
+    assert f"    again: {again}" in done.err
 
 
 @pytest.mark.usefixtures("in_one_process")

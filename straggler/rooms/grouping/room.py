@@ -199,7 +199,8 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
         " leave out the first one. All that stands above the table, and a plot, is of policy"
         f" {run.summary['policy']}."
     )
-    if "policy" in settings and "policies" not in settings:
+    usual = EXAMPLE["policies"]
+    if "policy" in settings and settings.get("policies", usual) == usual:
         remark += (
             f" policy={settings['policy']} does not change the table;"
             f" policies={settings['policy']} leaves out the others."
