@@ -65,6 +65,7 @@ def test_every_public_name_is_on_the_page() -> None:
         ("Add.\n\nArgs:\n    a: one.\n    b: two.\n", "'b', which is no argument"),
         ("Add.\n\nArgs:\n    a: one.\n", "has no example"),
     ],
+    ids=["no explanation", "no argument", "no example"],
 )
 def test_the_maker_refuses_what_nobody_explains(docstring: str, problem: str) -> None:
     source = f'def add(a):\n    """{docstring}"""\n'
