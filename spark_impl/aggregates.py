@@ -27,40 +27,51 @@ class Aggregation:
 
 
 def sum_(column: str, **settings: Any) -> Aggregation:
-    """Add up the values of a column; ``settings`` are for this aggregate only."""
+    """Add up the values of a column.
+
+    Args:
+        column: column of the values: numbers, or texts that can be read as numbers.
+        **settings: settings of the room (docs/settings.md) for this aggregate only.
+
+    Examples:
+        >>> power = sum_("watts", lambda_thr=0.9).alias("power")
+        >>> [each.name for each in (power, quantile("watts", 0.9), count())]
+        ['power', 'quantile_watts', 'count']
+    """
     return _aggregation("sum", column, settings)
 
 
 def avg(column: str, **settings: Any) -> Aggregation:
-    """Average the values of a column; ``settings`` are for this aggregate only."""
+    """Average the values of a column."""
     return _aggregation("avg", column, settings)
 
 
 def min_(column: str, **settings: Any) -> Aggregation:
-    """Find the smallest value of a column; ``settings`` are for this aggregate only."""
+    """Find the smallest value of a column."""
     return _aggregation("min", column, settings)
 
 
 def max_(column: str, **settings: Any) -> Aggregation:
-    """Find the largest value of a column; ``settings`` are for this aggregate only."""
+    """Find the largest value of a column."""
     return _aggregation("max", column, settings)
 
 
 def median(column: str, **settings: Any) -> Aggregation:
-    """Find the median of a column; ``settings`` are for this aggregate only."""
+    """Find the median of a column."""
     return _aggregation("median", column, settings)
 
 
 def quantile(column: str, q: float, **settings: Any) -> Aggregation:
-    """Find the least value with a share ``q`` of all values up to it.
+    """Find the least value of a column with a share ``q`` of all values up to it.
 
-    ``settings`` are for this aggregate only.
+    Args:
+        q: share of the values, above 0 and below 1.
     """
     return _aggregation("quantile", column, {**settings, "q": q})
 
 
 def count(**settings: Any) -> Aggregation:
-    """Count the rows; ``settings`` are for this aggregate only."""
+    """Count the rows."""
     return Aggregation("count", "count", None, settings)
 
 

@@ -105,6 +105,10 @@ class LandedQuery(_Landed):
 
         With ``source_id``, windows of rows that come again with other content are incomplete; the
         whole history is read to find them.
+
+        Examples:
+            >>> query.results().select("key", "value", "n").first()
+            Row(key='a', value=12.0, n=2)
         """
         return _results(self.spark, self.query, self.landing)
 
@@ -124,6 +128,10 @@ class LandedQuery(_Landed):
 
         A row whose identity is known with another event time, key, value or text is here with the
         identity as ``text``.
+
+        Examples:
+            >>> query.rejected().select("stage", "column", "text").first()
+            Row(stage='landing', column='at', text='today')
         """
         return self._rejected().drop("aggregate")
 
@@ -131,6 +139,10 @@ class LandedQuery(_Landed):
         """Return the figures of the last micro-batch; ``rejected`` counts rows of both stages.
 
         Rows that come again with other content are not counted: only the history tells them.
+
+        Examples:
+            >>> query.progress().rejected
+            1
         """
         return self._progress("")
 

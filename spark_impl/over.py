@@ -18,6 +18,7 @@ from model.vocabulary import SlackConfig, WatermarkConfig
 from spark_impl import slack, watermark
 from spark_impl.aggregates import Aggregation
 from spark_impl.landed import WINDOW, LandedQueries, LandedQuery, Query
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.histories import VALUE, name_values
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limit
@@ -39,7 +40,7 @@ def over(
     arrival: str | None = None,
     group_columns: Collection[str] = (),
     time_unit: str = "timestamp",
-    max_future: object = "1 day",
+    max_future: Duration | None = "1 day",
 ) -> "Stream":
     """Return a stream with the meaning of its columns; :meth:`Stream.window` goes on from there.
 
@@ -53,14 +54,13 @@ def over(
         group_columns: columns that keep streams apart, each with a clock of its own.
         time_unit: unit of times that are no timestamps, ``"us"``, ``"ms"``, ``"s"`` or ``"ns"``
             since 1970; ``"timestamp"`` reads text like ``2013-01-01T05:15:00Z``.
-        max_future: longest time from the arrival of a row to its event time, a text with a unit or
-            a ``timedelta``; a row beyond it is refused, because it would close all windows up to
-            its time. None refuses none.
+        max_future: longest time from the arrival of a row to its event time; a row beyond it is
+            refused, because it would close all windows up to its time. None refuses none.
 
     Examples:
         >>> from pathlib import Path
         >>> Path(folder, "in").mkdir()
-        >>> text = "a,2026-03-01T08:00:01Z,5\\na,2026-03-01T08:00:04Z,7\\n"
+        >>> text = "a,2026-03-01T08:00:01Z,5\\na,2026-03-01T08:00:04Z,7\\na,today,1\\n"
         >>> _ = Path(folder, "in", "1.csv").write_text(text)
         >>> stream = spark.readStream.schema("device string, at string, watts string")
         >>> lines = stream.csv(f"{folder}/in")
@@ -91,17 +91,21 @@ class Stream:
     """Arguments of :class:`Landing` about its columns."""
 
     def window(
-        self, size: object, slide: object = None, *, max_wait: object = None, **settings: Any
+        self,
+        size: Duration,
+        slide: Duration | None = None,
+        *,
+        max_wait: Duration | None = None,
+        **settings: Any,
     ) -> "Windows":
         """Choose windows, and how long they wait for late rows.
 
         Args:
-            size: length of a window, a text with a unit such as ``"6 hours"`` or a ``timedelta``.
-            slide: time from the start of a window to that of the next one, written like ``size``;
-                None takes ``size``.
-            max_wait: longest wait for late rows, written like ``size``: a window waits by the
-                disorder of the last arrivals (room ``watermark``). None: it waits as long as the
-                requested quality needs (room ``slack``).
+            size: length of a window.
+            slide: time from the start of a window to that of the next one; None takes ``size``.
+            max_wait: longest wait for late rows: a window waits by the disorder of the last
+                arrivals (room ``watermark``). None: it waits as long as the requested quality needs
+                (room ``slack``).
             **settings: settings of the room (docs/settings.md), such as ``lambda_thr=0.99``, the
                 least share of its rows that a first answer contains, or ``max_slack="1 minute"``.
 
@@ -129,7 +133,16 @@ class Windows:
     settings: dict[str, Any]
 
     def sum(self, value: str) -> "Aggregate":
-        """Add up the values of a column."""
+        """Add up the values of a column.
+
+        Args:
+            value: column of the values: numbers, or texts that can be read as numbers.
+
+        Examples:
+            >>> found = windows.sum("watts"), windows.quantile("watts", 0.9), windows.count()
+            >>> [each.config.aggregate for each in found]
+            ['sum', 'quantile', 'count']
+        """
         return self._aggregate("sum", value)
 
     def avg(self, value: str) -> "Aggregate":
@@ -149,7 +162,11 @@ class Windows:
         return self._aggregate("median", value)
 
     def quantile(self, value: str, q: float) -> "Aggregate":
-        """Find the quantile of a column: the least value with a share ``q`` of all up to it."""
+        """Find the least value of a column with a share ``q`` of all values up to it.
+
+        Args:
+            q: share of the values, above 0 and below 1.
+        """
         return self._aggregate("quantile", value, q=q)
 
     def count(self) -> "Aggregate":
@@ -166,11 +183,9 @@ class Windows:
                 ``keyed``.
 
         Examples:
-            >>> from straggler import count, sum_
-            >>> rates = over(spark.readStream.format("rate").load(), event_time="timestamp")
-            >>> queries = rates.window("1 hour").agg(sum_("value"), count().alias("rows"))
-            >>> sorted(queries.configs)
-            ['rows', 'sum_value']
+            >>> both = windows.agg(sum_("watts"), count().alias("rows"))
+            >>> sorted(both.configs)
+            ['rows', 'sum_watts']
         """
         configs: dict[str, Config] = {}
         for each in aggregations:
@@ -256,6 +271,11 @@ class Aggregate:
                 of each micro-batch, or a whole number of all rows so far; None sets no limit.
             max_late: the same limit for late rows; only for windows with ``max_wait`` and
                 ``corrections=False``, because others count late rows.
+
+        Examples:
+            >>> resumed = windows.sum("watts").store_in(f"{folder}/power", max_refused=0.5)
+            >>> resumed.results().count()
+            1
         """
         limits = _require_limits([self.config], max_refused, max_late)
         places = _Places.of(folder, checkpoint)
@@ -301,6 +321,10 @@ class Aggregates:
             checkpoint: another folder for Spark's own files.
             max_refused: limit of :meth:`Aggregate.store_in`, for each aggregate.
             max_late: limit of :meth:`Aggregate.store_in`, for each aggregate.
+
+        Examples:
+            >>> sorted(both.store_in(f"{folder}/both").queries)
+            ['rows', 'sum_watts']
         """
         given = sinks or {}
         unknown = [name for name in given if name not in self.configs]

@@ -39,6 +39,10 @@ def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> 
         number: lowest number of a file that is kept.
         readers: stores of all queries that read the history; pairs of a store and Spark's
             checkpoint if that is elsewhere.
+
+    Examples:
+        >>> drop_before(f"{folder}/history", 1, readers=[store])
+        1
     """
     folder = locate(history)
     below = files_below(folder, number)

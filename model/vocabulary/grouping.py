@@ -48,6 +48,10 @@ class GroupingConfig(Settings):
     """Settings of a router that spreads a stream over the instances of an operator.
 
     Raise ``ValueError`` with one sentence that names the offending value.
+
+    Examples:
+        >>> GroupingConfig(4, "key").theta_share
+        0.05
     """
 
     instances: Annotated[int, Setting("n, number of instances", above=0)]

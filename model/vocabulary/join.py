@@ -70,6 +70,10 @@ class JoinConfig(Settings):
     """Settings of a chain of join workers.
 
     Raise ``ValueError`` with one sentence that names the offending value.
+
+    Examples:
+        >>> JoinConfig.of(window="10 seconds", queries=(("close", close),)).window_us
+        10000000
     """
 
     window_us: Annotated[

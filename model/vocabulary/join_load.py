@@ -71,6 +71,10 @@ class LoadRules(Limits):
     """Rules by which the utilisation sets number of workers, block size and share to shed.
 
     Raises ``ValueError`` with one sentence for rules that contradict each other.
+
+    Examples:
+        >>> LoadRules(most=8, shed="linear").tau1
+        0.8
     """
 
     least: Least = 1

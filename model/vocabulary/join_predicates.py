@@ -58,6 +58,7 @@ Kinds: TypeAlias = Mapping[str, str]
 Columns: TypeAlias = tuple[tuple[str, str], ...]
 """Names and kinds of the columns that a stream has beside those that are built in."""
 Constant: TypeAlias = str | float | int | bool
+"""A value that a column is compared with."""
 _A = {each: f"{'an' if each == INTEGER else 'a'} {each}" for each in KINDS}
 
 
@@ -123,7 +124,9 @@ class _Compared(ChecksArguments):
 
     __slots__ = ()
     column: str
+    """Column of R; of ``Where``, of the stream."""
     other: str
+    """Column of S; ``""`` takes ``column``."""
 
     def __post_init__(self) -> None:
         if not self.other:
@@ -138,7 +141,12 @@ class _Compared(ChecksArguments):
 
 @dataclass(frozen=True, slots=True)
 class Equi(_Compared):
-    """Predicate ``r.column = s.other``."""
+    """Predicate ``r.column = s.other``.
+
+    Examples:
+        >>> from model.vocabulary.join import And, Band, Equi, Where
+        >>> close = And((Equi("key"), Band("value", 0.5), Where("R", "value", ">", 0.0)))
+    """
 
     column: str
     other: str = ""
@@ -150,6 +158,7 @@ class _Distant(_Compared):
 
     column: str
     eps: float
+    """Distance, at least 0; of times in microseconds."""
     other: str = ""
 
     def _check(self) -> None:
@@ -173,7 +182,9 @@ class Between(_Compared):
 
     column: str
     low: float | None
+    """Least difference, of times in microseconds."""
     high: float | None
+    """Greatest difference."""
     other: str = ""
 
     def _check(self) -> None:
@@ -192,8 +203,11 @@ class Ineq(ChecksArguments):
     """Predicate ``r.left op s.right``; texts are compared by code point."""
 
     left: str
+    """Column of R."""
     op: str
+    """Operator, ``<``, ``<=``, ``>``, ``>=``, ``!=``, or ``=`` of a selection."""
     right: str
+    """Column of S."""
 
     def __post_init__(self) -> None:
         _require_name("left", self.left)
@@ -206,9 +220,12 @@ class Where(ChecksArguments):
     """Predicate about the tuple of one stream, a selection: ``stream.column op constant``."""
 
     stream: str
+    """``"R"`` or ``"S"``."""
     column: str
+    """Column of the stream."""
     op: str
     constant: Constant
+    """Value of the column's kind; a time in microseconds since 1970."""
 
     def __post_init__(self) -> None:
         require(self.stream in STREAMS, "stream", self.stream, one_of(STREAMS))
@@ -224,6 +241,7 @@ class And(ChecksArguments):
     """Predicate: every part holds. Without parts, every pair within the window matches."""
 
     parts: tuple["Predicate", ...] = ()
+    """Predicates, all of which hold."""
 
     def __post_init__(self) -> None:
         require(isinstance(self.parts, tuple), "parts", self.parts, "a tuple of predicates")
@@ -232,6 +250,7 @@ class And(ChecksArguments):
 
 
 Predicate = Equi | Band | Apart | Between | Ineq | Where | And
+"""A condition on a pair of tuples."""
 PREDICATES = (Equi, Band, Apart, Between, Ineq, Where, And)
 
 

@@ -41,6 +41,11 @@ class SlackConfig(WindowQuery):
     """Settings of a continuous sliding-window query with an adaptive K-slack.
 
     Raise ``ValueError`` with one sentence that names the offending value.
+
+    Examples:
+        >>> config = SlackConfig.of(size="10 seconds", slide="10 seconds", tasks=2)
+        >>> config.size_us
+        10000000
     """
 
     _: KW_ONLY

@@ -155,6 +155,14 @@ class Trace:
 
     Order has no meaning between tasks. A trace is kept in canonical order (kind, then fields in
     their order), so that two producers with the same observations have equal traces.
+
+    Args:
+        producer: name of the system that observed the steps.
+        steps: NamedTuples of the room's vocabulary (docs/your-system.md), in any order.
+
+    Examples:
+        >>> len(Trace("mine", run.trace.steps())) == len(run.trace)
+        True
     """
 
     __slots__ = ("_by_kind", "producer")

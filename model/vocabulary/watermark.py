@@ -31,6 +31,10 @@ class WatermarkConfig(WindowQuery):
     """Settings of a windowed query whose watermark follows the disorder.
 
     Raise ``ValueError`` with one sentence that names the offending value.
+
+    Examples:
+        >>> WatermarkConfig.of(size="1 min", slide="1 min", max_wait="5 s").max_wait_us
+        5000000
     """
 
     max_wait_us: Annotated[int, Setting("M, the longest wait", at_least=0)]

@@ -18,6 +18,9 @@ class Event(NamedTuple):
 
     Arrivals with the same ``source_id`` in the same task are deliveries of the same tuple: the
     first one counts, the others are redeliveries.
+
+    Examples:
+        >>> event = Event(0, 7, "a", event_time_us=1_000, value=2.5, arrival_us=1_200)
     """
 
     seq: int
@@ -25,9 +28,11 @@ class Event(NamedTuple):
     source_id: int
     """Identity of the tuple, given by its source (a signed 64-bit integer)."""
     key: str
+    """Key by which rows are grouped."""
     event_time_us: int
     """Event time, microseconds since the epoch."""
     value: float
+    """Value that is aggregated or compared."""
     arrival_us: int
     """Arrival time, microseconds since the epoch; it never decreases with ``seq``."""
     stream: str = ""
@@ -92,32 +97,47 @@ def _number_columns(config: JsonObject) -> dict[PlainData, Collection[int]]:
 class Fault(NamedTuple):
     """One fault, as data.
 
-    ``restart``: after batch ``at``, the process stops and starts again from its durable state.
-    ``kill``: the same without warning, in the middle of batch ``at``.
+    Examples:
+        >>> fault = Fault("restart", at=0)
     """
 
     kind: str
+    """``restart``: after a batch, the process stops and starts again from its durable state;
+    ``kill``: the same without warning, in the middle of the batch."""
     at: int
+    """Number of the batch."""
     target: str = ""
+    """Process that is struck, if there are several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Arrivals with their micro-batches, the query's configuration, faults and a seed.
 
-    ``cuts`` are increasing positions in ``arrivals``: batch 0 is ``arrivals[:cuts[0]]``, the last
-    batch ends where the arrivals end. With ``flush`` the stream is flushed after the last batch;
-    the flush is a batch of its own.
+    Examples:
+        >>> config = SlackConfig.of(size="1 second", slide="1 second").to_json()
+        >>> workload = Workload("slack", (event,), config, faults=(fault,))
+        >>> len([*workload.batches()])
+        1
     """
 
     room: str
+    """Room that judges the query, such as ``"slack"``."""
     arrivals: tuple[Event, ...]
+    """The rows of the stream, in order of arrival."""
     config: JsonObject
+    """Configuration of the room as plain data, such as ``SlackConfig.to_json`` returns."""
     cuts: tuple[int, ...] = ()
+    """Increasing positions in ``arrivals``: batch 0 is ``arrivals[:cuts[0]]``, the last batch ends
+    where the arrivals end."""
     faults: tuple[Fault, ...] = ()
+    """Faults that strike the system."""
     seed: int = 0
+    """Seed of what is drawn while the workload runs."""
     flush: bool = True
+    """True to flush the stream after the last batch; the flush is a batch of its own."""
     name: str = field(default="workload", compare=False)
+    """Name in reports; workloads that differ in it only are equal."""
 
     def __post_init__(self) -> None:
         bounds = (0, *self.cuts, len(self.arrivals))

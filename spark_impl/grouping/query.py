@@ -70,10 +70,7 @@ class Grouping:
         **settings: other settings of room ``grouping`` (docs/settings.md), such as ``theta=0.01``.
 
     Examples:
-        >>> rows = spark.createDataFrame([("a",), ("b",), ("a",)], "key string")
-        >>> routed = Grouping(4, "key").assign(rows, "key").where("key = 'a'")
-        >>> routed.select("instance").distinct().count()
-        1
+        >>> spreader = Grouping(4, "key")
     """
 
     def __init__(
@@ -94,10 +91,20 @@ class Grouping:
     def assign(self, rows: DataFrame, key: str) -> DataFrame:
         """Return bounded rows with a column ``instance``.
 
-        ``key`` is the column of keys. If the policy treats hot keys differently, the rows are read
-        twice, first to find these. Every partition is a sender: the order of its rows decides where
-        they go. Raise :class:`InputProblem` for a column of the wrong type, and
-        :class:`QueryProblem` if the rows cannot be read.
+        If the policy treats hot keys differently, the rows are read twice, first to find these.
+        Every partition is a sender: the order of its rows decides where they go. Raise
+        :class:`InputProblem` for a column of the wrong type, and :class:`QueryProblem` if the rows
+        cannot be read.
+
+        Args:
+            rows: the rows.
+            key: column of keys.
+
+        Examples:
+            >>> rows = spark.createDataFrame([("a",), ("b",), ("a",)], "key string")
+            >>> routed = spreader.assign(rows, "key").where("key = 'a'")
+            >>> routed.select("instance").distinct().count()
+            1
         """
         columns = Columns(key)
         require_columns(rows, columns, is_stream=False)
@@ -115,7 +122,16 @@ class Grouping:
         return route_bounded(rows, self.config, columns, table)
 
     def spread(self, rows: DataFrame, key: str) -> DataFrame:
-        """Return the rows of :meth:`assign`, with the rows of instance i in partition i."""
+        """Return the rows of :meth:`assign`, with the rows of instance i in partition i.
+
+        Args:
+            rows: the rows.
+            key: column of keys.
+
+        Examples:
+            >>> spreader.spread(rows, "key").rdd.getNumPartitions()
+            4
+        """
         return self.assign(rows, key).repartitionById(self.config.instances, INSTANCE)
 
     def stream(
@@ -150,10 +166,10 @@ class Grouping:
                 micro-batch, or a whole number of all rows so far; None sets no limit.
 
         Examples:
-            >>> spark.createDataFrame(["a", "b", "a"], "string").write.csv(f"{folder}/in")
-            >>> rows = spark.readStream.schema("key string").csv(f"{folder}/in")
+            >>> spark.createDataFrame(["a", "b", "a"], "string").write.csv(f"{folder}/keys")
+            >>> rows = spark.readStream.schema("key string").csv(f"{folder}/keys")
             >>> work = lambda rows, batch: print(batch.number, rows.count())
-            >>> Grouping(4, "tag").stream(rows, "key", f"{folder}/store", work).run_available()
+            >>> Grouping(4, "tag").stream(rows, "key", f"{folder}/routed", work).run_available()
             0 3
         """
         columns, limits = Columns(key, seq, value), Limits(refused=max_refused)

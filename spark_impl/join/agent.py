@@ -2,6 +2,11 @@
 
 What is asked for is in the register when a function returns; the chain need not run. Errors are
 :class:`InputProblem`, also if ``store`` is not the store of a chain.
+
+Args:
+    store: folder of the chain, the ``checkpoint`` of :meth:`ChainJoin.stream`.
+    name: name of the query.
+    condition: a predicate of ``model.vocabulary.join``, or its text.
 """
 
 from collections import Counter
@@ -58,11 +63,12 @@ def submit(
     column, a history or the time that the query needs.
 
     Args:
-        store: folder of the chain, which may be running, the ``checkpoint`` of
-            :meth:`ChainJoin.stream`.
         name: name of the query, new in this chain.
-        condition: a predicate of ``model.vocabulary.join``, or its text.
         select: columns that :func:`answers` adds to the pairs, such as ``"r.key"``.
+
+    Examples:
+        >>> join.submit(f"{folder}/chain", "far", "value apart 5", select=["r.key"])
+        1
     """
     chosen = tuple(select)
 
@@ -82,6 +88,10 @@ def withdraw(store: Address, name: str) -> int:
 
     A query that has ended stays as it is. Pairs that are owed come out all the same. Raise
     :class:`InputProblem` for an unknown name, or if no query would be left.
+
+    Examples:
+        >>> join.withdraw(f"{folder}/chain", "close")
+        1
     """
     after = _change(store, lambda _, known: register.withdrawn(known, name))
     return register.end_of(after, name)
@@ -122,7 +132,12 @@ class Status(NamedTuple):
 
 
 def status(store: Address) -> Status:
-    """Return what a chain knows of each of its queries, whether it runs or not."""
+    """Return what a chain knows of each of its queries, whether it runs or not.
+
+    Examples:
+        >>> [(each.name, each.condition) for each in join.status(f"{folder}/chain").queries]
+        [('same', 'key'), ('close', 'value within 0.5'), ('far', 'value apart 5')]
+    """
     place, _, known = _look(store)
     commits = place.commits()
     held = _ranks_held(place)
@@ -135,10 +150,18 @@ def answers(
 ) -> pa.Table:
     """Return the pairs of a query so far: ``r_id, s_id``, and the columns that it selects.
 
-    ``select`` takes other columns than the query was submitted with. ``complete`` leaves out pairs
-    that are not below :attr:`QueryStatus.complete_us`, so that the rest is final. Raise
-    :class:`InputProblem` for an unknown query or column, and if columns or times are wanted of a
-    chain without a history.
+    Raise :class:`InputProblem` for an unknown query or column, and if columns or times are wanted
+    of a chain without a history.
+
+    Args:
+        query: name of the query.
+        select: columns of the tuples; None takes those that the query was submitted with.
+        complete: True to leave out pairs that are not below :attr:`QueryStatus.complete_us`, so
+            that the rest is final.
+
+    Examples:
+        >>> join.answers(f"{folder}/chain", "same", select=["r.key", "s.value"]).to_pylist()
+        [{'r_id': 7, 's_id': 9, 'r_key': 'a', 's_value': 2.0}]
     """
     # First, because pairs that come later may lie below what is complete later.
     until_us = {each.name: each.complete_us for each in status(store).queries} if complete else {}
@@ -173,11 +196,13 @@ def ask(
     committed or has no history.
 
     Args:
-        store: folder of the chain.
-        condition: a predicate of ``model.vocabulary.join``, or its text.
         first_epoch: first epoch whose tuples count.
         last_epoch: last such epoch; None is the last committed one.
         select: columns of the tuples, such as ``"r.key"``.
+
+    Examples:
+        >>> join.ask(f"{folder}/chain", "r.value < s.value").to_pylist()
+        [{'r_id': 7, 's_id': 9}]
     """
     place, done, known = _look(store)
     last = place.view.last if last_epoch is None else last_epoch

@@ -22,6 +22,7 @@ from spark_impl.join.task import COLUMNS
 from spark_impl.runtime.storage import InputProblem
 
 Condition: TypeAlias = Predicate | FreePredicate | str
+"""A predicate, a function on columns, or a text such as ``"r.pm25 apart 5 of s.pm25"``."""
 Used: TypeAlias = Collection[tuple[str, str]]
 """Streams and columns."""
 

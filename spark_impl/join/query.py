@@ -85,13 +85,8 @@ class ChainJoin:
         s_columns: the same of the second input.
 
     Examples:
-        >>> from model.vocabulary.join import Equi
-        >>> columns = "source_id long, key string, event_time_us long, value double"
-        >>> r = spark.createDataFrame([(0, "a", 0, 1.0)], columns)
-        >>> s = spark.createDataFrame([(0, "b", 2, 1.0), (1, "a", 3, 1.0)], columns)
-        >>> pairs = ChainJoin(2, window_us=10, predicate=Equi("key")).join(r, s)
-        >>> [(pair.r_id, pair.s_id) for pair in pairs.collect()]
-        [(0, 1)]
+        >>> conditions = {"same": Equi("key"), "close": "value within 0.5"}
+        >>> chain = ChainJoin(2, window_us=10, predicate=conditions, history=True)
     """
 
     def __init__(
@@ -145,6 +140,13 @@ class ChainJoin:
             s: the second input.
             store: empty folder for the pairs, which the driver and all workers reach under this
                 address; None brings them to the driver, and the chain runs on one machine.
+
+        Examples:
+            >>> columns = "seq long, source_id long, key string, event_time_us long, value double"
+            >>> r = spark.createDataFrame([(0, 7, "a", 0, 1.0)], columns)
+            >>> s = spark.createDataFrame([(1, 8, "b", 2, 1.0), (2, 9, "a", 3, 2.0)], columns)
+            >>> sorted((pair.query, pair.r_id, pair.s_id) for pair in chain.join(r, s).collect())
+            [('close', 7, 8), ('same', 7, 9)]
         """
         spark = r.sparkSession
         if store is not None:
@@ -204,6 +206,14 @@ class ChainJoin:
                 each micro-batch, or a whole number of all tuples so far; None sets no limit.
             max_late: the same for late tuples.
             max_shed: the same for tuples that are shed under load.
+
+        Examples:
+            >>> r.write.parquet(f"{folder}/r")
+            >>> s.write.parquet(f"{folder}/s")
+            >>> files = spark.readStream.schema(columns)
+            >>> streams = files.parquet(f"{folder}/r"), files.parquet(f"{folder}/s")
+            >>> running = chain.stream(*streams, f"{folder}/chain")
+            >>> running.run_available()
         """
         limits = Limits(refused=max_refused, late=max_late, shed=max_shed)
         inputs, sources = {R: r, S: s}, (history_of(r), history_of(s))
@@ -260,6 +270,11 @@ class ChainStream(Runnable):
 
         Nothing may follow. Raise :class:`QueryProblem` if it fails, also if something came after an
         earlier flush.
+
+        Examples:
+            >>> running.flush()
+            >>> join.results(spark, f"{folder}/chain").count()
+            2
         """
         self.run_available()
         if not self._chain.flushed:

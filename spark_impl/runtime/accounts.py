@@ -179,6 +179,14 @@ def ledger(store: Address) -> Ledger:
     If the query reads the history of a :class:`Landing`, that begins with what Spark has handed to
     the landing. Raise :class:`InputProblem` if ``store`` is not the store of a query, or if an
     earlier version has written it.
+
+    Args:
+        store: folder with the answers of the query.
+
+    Examples:
+        >>> places = ledger(f"{folder}/power/answers")
+        >>> places.read, places.landed, places.answered
+        (3, 2, 2)
     """
     view = require_view(locate(store))
     opened = _AnyStore(view.root, seen=view)

@@ -40,7 +40,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from model.vocabulary.durations import duration_us
 from spark_impl.runtime import packages
 from spark_impl.runtime.accounts import REFUSED, Ledger, ledger_of_landing
-from spark_impl.runtime.cell_times import NUMBER_UNITS_US
+from spark_impl.runtime.cell_times import NUMBER_UNITS_US, Duration
 from spark_impl.runtime.columns import (
     FAULTS,
     STREAM,
@@ -72,7 +72,7 @@ from spark_impl.runtime.landed_files import (
     rows_before,
 )
 from spark_impl.runtime.left_out import LeftOut, files_left_out
-from spark_impl.runtime.limits import Limits
+from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.numbering import LANDED, REJECTED, WRITTEN, write_in_order
 from spark_impl.runtime.provenance import identity_of, open_history
 from spark_impl.runtime.queries import Runnable, last_logged, read_files, start_batches
@@ -141,8 +141,8 @@ class Landing(Runnable):
     Examples:
         >>> names = "device string, at string, watts string"
         >>> rows = [("a", "2026-03-01T08:00:01Z", "5"), ("a", "yesterday", "6")]
-        >>> spark.createDataFrame(rows, names).write.csv(f"{folder}/in")
-        >>> stream = spark.readStream.schema(names).csv(f"{folder}/in")
+        >>> spark.createDataFrame(rows, names).write.csv(f"{folder}/readings")
+        >>> stream = spark.readStream.schema(names).csv(f"{folder}/readings")
         >>> places = f"{folder}/history", f"{folder}/checkpoint"
         >>> landing = Landing(stream, *places, event_time="at", value="watts", key="device")
         >>> landing.run_available()
@@ -168,8 +168,8 @@ class Landing(Runnable):
         arrival: str | None = None,
         group_columns: Collection[str] = (),
         time_unit: str = TIMESTAMP,
-        max_future: object = "1 day",
-        max_refused: object = None,
+        max_future: Duration | None = "1 day",
+        max_refused: Limit = None,
     ) -> None:
         if time_unit not in (*NUMBER_UNITS_US, "ns", TIMESTAMP):
             units = ", ".join(NUMBER_UNITS_US)

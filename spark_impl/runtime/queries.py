@@ -98,6 +98,12 @@ class Runnable:
 
         If a Python worker was too slow for Spark, the query is started again and resumes. Raise
         :class:`QueryProblem` if it fails, or if a worker was too slow three times.
+
+        Examples:
+            >>> from pathlib import Path
+            >>> _ = Path(folder, "readings", "2.csv").write_text("a,2026-03-01T08:00:12Z,7\\n")
+            >>> landing.run_available()
+            >>> query.run_available()
         """
         self._limits.resume(self._root)
         with without_stack_traces():
@@ -116,6 +122,10 @@ class Runnable:
         Args:
             interval: time from the start of a micro-batch to that of the next one, such as
                 ``"10 seconds"``; by default one follows the other.
+
+        Examples:
+            >>> running = query.start("10 seconds")
+            >>> running.stop()
         """
         self._limits.resume(self._root)
         return self._start(interval)

@@ -40,7 +40,6 @@ DEFAULT_MASTER = "local[2]"
 OLDEST_JAVA = 17
 VERBOSE = "STRAGGLER_VERBOSE"
 """Variable of the environment that lets Spark write its log to the terminal, if it is set."""
-
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Java compiles once and quickly: rows are processed in Python, so better code does not pay off
 within a minute of tests or of a small query. The first option alone would shrink the code cache to
@@ -52,7 +51,6 @@ CLASS_ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 time. :mod:`spark_impl.class_archive` writes it. Java silently ignores the file of another Java or
 another Spark."""
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-
 _CAUSE = re.compile(
     r'^(?:Caused by: |Exception in thread "[^"]*" )?'
     r"(?:\w+\.)+(\w*(?:Exception|Error)): (\S.*?)\s*$",
@@ -67,17 +65,22 @@ class EnvironmentProblem(RuntimeError):  # noqa: N818 (a problem of the user, no
 
 @contextmanager
 def session(
-    master: str | None = None,
-    *,
-    long_running: bool = False,
-    **options: str,
+    master: str | None = None, *, long_running: bool = False, **options: str
 ) -> Iterator[SparkSession]:
-    """Yield a session on ``master`` (default ``local[2]``); stop it and clean up at the end.
+    """Yield a session; stop it and clean up at the end.
 
-    A session that this process has already is yielded as it is, whatever the other arguments say,
-    and stays. Java compiles for a quick start, or with ``long_running`` for speed after minutes.
-    ``options`` are Spark settings with ``__`` for the dots: ``spark__sql__ansi__enabled="false"``.
-    Raise :class:`EnvironmentProblem` if Java is missing or too old, or if its master is another.
+    A session that this process has already is yielded as it is, and stays. Raise
+    :class:`EnvironmentProblem` if Java is missing or too old, or if its master is another.
+
+    Args:
+        master: address of a cluster, or ``local[N]`` for N cores; None takes ``local[2]``.
+        long_running: True to let Java compile for speed after minutes, not for a quick start.
+        **options: Spark's, with ``__`` for the dots, such as ``spark__sql__ansi__enabled="false"``.
+
+    Examples:
+        >>> with session() as spark:
+        ...     spark.range(3).count()
+        3
     """
     if running := SparkContext._active_spark_context:
         if master not in (None, running.master):
@@ -121,15 +124,12 @@ def require_java() -> None:
         where = f"in JAVA_HOME ({home})" if home else "on the PATH"
         msg = f"Java {OLDEST_JAVA} or newer is needed and there is no java {where}"
         raise EnvironmentProblem(msg) from None
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)  # "1.8" is Java 8
     if found is None:
         msg = f"{program} -version does not say which Java it is"
         raise EnvironmentProblem(msg)
-    major = int(found[1])
-    if major == 1 and found[2]:  # "1.8" was the old way to write 8
-        major = int(found[2])
-    if major < OLDEST_JAVA:
-        msg = f"Java {OLDEST_JAVA} or newer is needed and {program} is Java {major}"
+    if int(found[1]) < OLDEST_JAVA:
+        msg = f"Java {OLDEST_JAVA} or newer is needed and {program} is Java {found[1]}"
         raise EnvironmentProblem(msg)
 
 

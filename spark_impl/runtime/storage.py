@@ -228,7 +228,7 @@ class Location:
 
 
 Address: TypeAlias = str | Path | Location
-"""Address of a file or a folder, for :func:`locate`."""
+"""Address of a file or a folder: a path, or a URL such as ``s3://bucket/folder``."""
 _REMOTE = re.compile(r"(?!file:/?(?!/))(?:[A-Za-z][A-Za-z0-9+.-]+:/|.*://)")
 """Begins the addresses that are no paths of this machine."""
 

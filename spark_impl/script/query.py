@@ -1,4 +1,9 @@
-"""The interface for users: the streaming query of all scripts, and the results in its store."""
+"""The interface for users: the streaming query of all scripts, and the results in its store.
+
+Args:
+    spark: session that reads the store.
+    store: folder with the results of the query.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -71,20 +76,14 @@ class ScriptQuery(Runnable):
 
     Examples:
         >>> from pathlib import Path
-        >>> from straggler import Landing, ScriptConfig, script
-        >>> from straggler.rooms.script.language import parse
-        >>> Path(folder, "in").mkdir()
-        >>> _ = Path(folder, "in", "1.csv").write_text("13,temp,1\\n14,temp,3\\n")
+        >>> Path(folder, "sensors").mkdir()
+        >>> _ = Path(folder, "sensors", "1.csv").write_text("13,temp,1\\n14,temp,3\\n")
         >>> lines = spark.readStream.schema("at long, sensor string, value double")
-        >>> stream, history, store = lines.csv(f"{folder}/in"), f"{folder}/h", f"{folder}/s"
+        >>> history, store = f"{folder}/temperatures", f"{folder}/means"
         >>> names = {"event_time": "at", "time_unit": "s", "key": "sensor", "value": "value"}
-        >>> Landing(stream, history, f"{folder}/c", **names).run_available()
-        >>> sensors = {"temp": 3_600}  # tuples an hour
-        >>> mean = parse('mean = avg("temp", 10_000, 10_000)', "mine", sensors)
-        >>> config = ScriptConfig((mean,), tuple(sensors.items()))
-        >>> ScriptQuery(spark, config, history, store).flush()
-        >>> [(row.name, row.value) for row in script.results(spark, store).collect()]
-        [('mean', 2.0)]
+        >>> landing = Landing(lines.csv(f"{folder}/sensors"), history, f"{folder}/landing", **names)
+        >>> landing.run_available()
+        >>> query = ScriptQuery(spark, config, history, store)
     """
 
     def __init__(
@@ -122,8 +121,14 @@ class ScriptQuery(Runnable):
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything that is in the source, then end all streams.
 
-        ``wanted`` chooses among the combinations of the grouping columns' values. The request is
-        durable: if a flush is interrupted, the next run carries it out, once.
+        The request is durable: if a flush is interrupted, the next run carries it out, once.
+
+        Args:
+            wanted: function that chooses among the combinations of the grouping columns' values;
+                None chooses all.
+
+        Examples:
+            >>> query.flush()
         """
         self.run_available()
         rows = [
@@ -205,6 +210,10 @@ def results(spark: SparkSession, store: Address) -> DataFrame:
 
     A micro-batch that is being written, or that a crash interrupted, does not show. Raise
     :class:`InputProblem` if ``store`` is not the store of a query.
+
+    Examples:
+        >>> script.results(spark, store).select("name", "value").collect()
+        [Row(name='mean', value=2.0)]
     """
     return read_table(spark, load_store(store), "result").drop(BATCH)
 
@@ -213,6 +222,10 @@ def undefined(spark: SparkSession, store: Address) -> DataFrame:
     """Return stamps without a finite result: grouping columns, ``workflow``, ``name``, ``ts_us``.
 
     Errors are those of :func:`results`.
+
+    Examples:
+        >>> script.undefined(spark, store).count()
+        0
     """
     return read_table(spark, load_store(store), "undefined").drop(BATCH).distinct()
 
@@ -223,6 +236,10 @@ def rejected(spark: SparkSession, store: Address) -> DataFrame:
     The columns are the grouping columns, ``seq``, ``key`` (the sensor), ``source_id``,
     ``event_time_us``, ``reason`` and ``batch``. Raise :class:`InputProblem` if ``store`` is not the
     store of a query.
+
+    Examples:
+        >>> script.rejected(spark, store).count()
+        0
     """
     return read_table(spark, load_store(store), "rejected")
 
@@ -250,6 +267,10 @@ def progress(store: Address) -> Progress:
 
     Of several combinations of values of the grouping columns, the one that is furthest behind
     counts. Raise :class:`InputProblem` if ``store`` is not the store of a query.
+
+    Examples:
+        >>> script.progress(store).rows["answered"]
+        2
     """
     place = load_store(store)
     plan = compile_plan(ScriptConfig.from_json(place.view.identity["config"]))

@@ -55,7 +55,7 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
 
     Args:
         spark: session that runs the query.
-        config: settings of the room.
+        config: settings of the room, a :class:`SlackConfig` or :class:`WatermarkConfig`.
         source: history, a folder of numbered Parquet files, one micro-batch each, as
             :class:`Landing` writes them. A history without files is waited for.
         store: folder for the answers; a query that opens it again resumes where the last one
@@ -75,6 +75,10 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
             micro-batch, or a whole number of all rows so far; None sets no limit.
         max_late: the same limit for late rows, if late rows are not corrected.
         room: room of the query; None takes that of the class.
+
+    Examples:
+        >>> store = f"{folder}/answers"
+        >>> query = SlackQuery(spark, config, f"{folder}/history", store)
     """
 
     room: ClassVar[AnyRoom]
@@ -121,8 +125,16 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
     def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything in the source, then close all windows and correct all pending pairs.
 
-        ``wanted`` chooses among the combinations of the grouping columns' values. The request is
-        durable: if a flush is interrupted, the next run carries it out, once.
+        The request is durable: if a flush is interrupted, the next run carries it out, once.
+
+        Args:
+            wanted: function that chooses among the combinations of the grouping columns' values;
+                None chooses all.
+
+        Examples:
+            >>> query.flush()
+            >>> slack.results(spark, store).select("key", "value", "n").collect()
+            [Row(key='a', value=5.0, n=1)]
         """
         self.run_available()
         known = self.store.at().known_tasks()

@@ -19,7 +19,7 @@ from straggler.jobs.counterexamples import Failing, plain_rows, read_rows, repla
 from straggler.jobs.plans import EXACT
 from straggler.jobs.report import JobReport, table_of
 from straggler.jobs.rows import Input
-from straggler.jobs.running import ROCKS, Job, JobProblem, Sink, quick, settings
+from straggler.jobs.running import ROCKS, Job, JobProblem, SinkMaker, quick, settings
 from straggler.jobs.schemas import spark_schema
 from straggler.jobs.threads import HangsError, map_in_order
 from straggler.jobs.verdicts import verdicts_of
@@ -65,6 +65,10 @@ def check_job(
         allow_undetermined: True if a job that was not put to the test is let pass.
         folder: folder for the rows that break a claim, which ``straggler replay`` runs again.
         **asked: the other arguments of :func:`judge_job`.
+
+    Examples:
+        >>> asked = {"schema": schema, "event_time": "at", "streams": 2}
+        >>> report = check_job(minutes, spark, allow_undetermined=True, **asked)
     """
     __tracebackhide__ = True  # pytest shows the line of the caller
     report = judge_job(job, spark, **asked)
@@ -113,7 +117,7 @@ def judge_job(
     lateness: str | None = None,
     upsert: Sequence[str] | None = None,
     redelivered: Sequence[str] = (),
-    sink: Sink | None = None,
+    sink: SinkMaker | None = None,
     rows: Any = None,
     keeps_state: bool = False,
     streams: int = STREAMS,
@@ -198,7 +202,7 @@ def _begun(
     *,
     mode: str = APPEND,
     lateness: str | None = None,
-    sink: Sink | None = None,
+    sink: SinkMaker | None = None,
     upsert: Sequence[str] | None = None,
     rows: Any = None,
     seed: int = 0,

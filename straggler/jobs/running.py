@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 Write: TypeAlias = Callable[["DataFrame", int], object]
-Sink: TypeAlias = Callable[[], tuple[Write, Callable[[], Any]]]
+SinkMaker: TypeAlias = Callable[[], tuple[Write, Callable[[], Any]]]
 """Factory of a sink: how it takes a micro-batch, and how its rows are read."""
 _MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
 SETTINGS = {
@@ -120,7 +120,7 @@ class Job:
     is_named: bool
     """Whether it takes its inputs as keyword arguments."""
     mode: str = "append"
-    sink: Sink | None = None
+    sink: SinkMaker | None = None
 
     def on(self, frames: Sequence["DataFrame"]) -> "DataFrame":
         """Call the job; raise :class:`JobProblem` if it fails or returns no frame."""
@@ -139,7 +139,7 @@ class Job:
         return found
 
 
-def opened(sink: Sink) -> tuple[Write, Callable[[], Any]]:
+def opened(sink: SinkMaker) -> tuple[Write, Callable[[], Any]]:
     """Call the factory of a sink; raise :class:`JobProblem` if it returns anything but a pair."""
     try:
         write, read = sink()

@@ -194,7 +194,6 @@ def judge_workload(
         reference: ``"model"``, or ``"both"``: the simulation, with which the model has to agree.
 
     Examples:
-        >>> from straggler import simulate
         >>> run = simulate("slack", seed=1, messages=500)
         >>> judgement = judge_workload(run.workload, lambda workload: run.trace)
         >>> judgement.mismatches

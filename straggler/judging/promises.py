@@ -53,7 +53,6 @@ def assert_keeps_promises(
 
     Examples:
         >>> from pathlib import Path
-        >>> from straggler import Trace
         >>> def finds_nothing(workload):
         ...     return Trace("mine", ())
         >>> assert_keeps_promises(finds_nothing, "join", folder=Path(folder))

@@ -39,6 +39,7 @@ def workloads(room: str) -> SearchStrategy[Workload]:
 
     Examples:
         >>> from hypothesis import given
+        >>> from straggler.strategies.examples import collect, workloads
         >>> @given(workloads("join"))
         ... def test_my_join(workload):
         ...     assert workload.room == "join"

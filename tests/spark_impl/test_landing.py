@@ -159,7 +159,8 @@ def test_a_copy_of_the_checkpoint_doubles_nothing(
     (tmp_path / "copy" / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
     (tmp_path / "copy" / ".metadata.crc").unlink()
     put(tmp_path, "b.csv", "ts,k,v\n2,a,2\nb,a,2\n", at=1_001)
-    publish, named = Location.publish, {"event_time": "ts", "value": "v", "key": "k"}
+    publish = Location.publish
+    named: dict[str, Any] = {"event_time": "ts", "value": "v", "key": "k"}
     other = Landing(lines(), tmp_path / "history", tmp_path / "copy", time_unit="s", **named)
 
     def publish_late(scratch: Location, to: Location) -> None:

@@ -135,7 +135,7 @@ def test_a_mistake_is_one_sentence_and_writes_nothing(
         (
             ValueError,
             "size is 10; it must be a text such as '6 hours'",
-            lambda: source().window(10).sum("watts"),
+            lambda: source().window(10).sum("watts"),  # type: ignore[arg-type]  # a test of that
         ),
         (
             TypeError,

@@ -44,9 +44,16 @@ class ScriptConfig(Settings):
     """Settings of workflows that run together: their sensors, their workers, their watermark.
 
     Raise ``ValueError`` with one sentence that names the offending value.
+
+    Examples:
+        >>> from straggler.rooms.script.language import parse
+        >>> sensors = {"temp": 3_600}  # tuples an hour
+        >>> mean = parse('mean = avg("temp", 10_000, 10_000)', "mine", sensors)
+        >>> config = ScriptConfig((mean,), tuple(sensors.items()))
     """
 
     workflows: tuple[Workflow, ...]
+    """Scripts, as ``straggler.rooms.script.language.parse`` reads them."""
     sensors: tuple[tuple[str, int], ...]
     """Sensors, each with the number of tuples that it sends in an hour."""
     workers: Annotated[int, Setting("number of workers", above=0, at_most=10_000)] = 1
