@@ -124,9 +124,9 @@ class Reference:
             return verdict(Outcome.HOLDS, "", right)
         if reason := self._doubt(run, in_time, flush):
             return verdict(Outcome.UNDETERMINED, reason, right)
-        what = "answers are" if run.read is None else "rows in the sink are"
+        what = "answers" if run.read is None else "rows in the sink"
         more = ", with any choice of late rows" if late else ""
-        sentence = f"the {what} not those to the rows in time{more}"
+        sentence = f"the {what} differ from those to the rows that came in time{more}"
         return verdict(Outcome.BROKEN, sentence, right)
 
     def _is_right(
