@@ -186,9 +186,13 @@ def make_small(
     return shrink(workload, broken, room.simpler, ends=lambda: system.timeouts > before)
 
 
-def _settings(workload: Workload) -> dict[str, str]:
+def _settings(workload: Workload) -> dict[str, object]:
     config = workload.config
-    return {name: f"{config[name]}" for name in _SHOWN_SETTINGS if name in config}
+    return {
+        name: config[name] if name.endswith("_us") else f"{config[name]}"
+        for name in _SHOWN_SETTINGS
+        if name in config
+    }
 
 
 _SHOWN_SETTINGS = (
