@@ -65,7 +65,7 @@ class Grouping:
         instances: number of instances of the operator.
         policy: rule of the router, such as ``"tag"``, ``"key"`` or ``"pkg"`` (docs/grouping.md).
         times_us: microseconds that each instance takes for a tuple; None: all take equally long.
-            Or give ``times``, a list of texts with a unit or of ``timedelta``; so with ``transfer``.
+            Or give ``times``, texts with a unit or ``timedelta``; likewise ``transfer``.
         transfer_us: microseconds that a tuple takes on the line to each instance, for a stream that
             measures times: none of these is shorter, but times that ``work`` returns stand as they
             are. None: service alone is measured.
