@@ -1,4 +1,4 @@
-"""What is right: the job as a batch over the rows that count, and which answers fit to it."""
+"""Right answers: those of the job as a batch over the rows that count, and what fits to them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Judged(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Whether the job fails without any row, so that there is no stream to show."""
+        """Return whether the job fails without any row, so that there is no stream to show."""
         return bool(self.run.problem) and not self.stream.rows
 
 
