@@ -73,8 +73,8 @@ class Accounts:
         accounted = sum(self.counts.values())
         sentence = f"Accounted for: {accounted:,} of {self.rows:,}."
         if self.against:
-            first, *more = self.against[:SHOWN]
-            return Verdict(EVERY_ROW, Outcome.BROKEN, f"{sentence} {first}", tuple(more))
+            shown = tuple(self.against[:SHOWN])
+            return Verdict(EVERY_ROW, Outcome.BROKEN, f"{sentence} {shown[0]}", shown)
         return Verdict(EVERY_ROW, Outcome.HOLDS, sentence)
 
 

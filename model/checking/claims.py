@@ -24,7 +24,7 @@ from model.vocabulary.trace import kind_of
 E = TypeVar("E")
 
 SHOWN = 5
-"""Number of counterexamples that a verdict tells, at most."""
+"""Number of counterexamples that a witness contains, at most."""
 NOT_ANSWERED = "Answers do not decide it"
 """Beginning of the sentence on a claim that needs more than answers."""
 
@@ -49,9 +49,14 @@ class Verdict:
     sentence: str
     """Reason for the outcome, in one sentence."""
     witness: tuple[str, ...] = ()
-    """Further counterexamples, or the steps of one, or missing evidence: a sentence an element."""
+    """Minimal counterexample or missing evidence: one sentence an element."""
     occurred: int | None = None
     """Number of cases that put the claim to the test, if they were counted."""
+
+    @property
+    def more(self) -> tuple[str, ...]:
+        """The sentences of the witness that :attr:`sentence` does not contain."""
+        return tuple([each for each in self.witness if each not in self.sentence])
 
 
 def combine(verdicts: Iterable[Verdict]) -> Outcome:
@@ -123,7 +128,7 @@ class Claim(Generic[E]):
             sentence = f"No counterexample was found ({self.guard}: {occurred:,})."
             return Verdict(self.name, Outcome.HOLDS, sentence, occurred=occurred)
         more = f" ({len(against):,} counterexamples in all.)" if len(against) > 1 else ""
-        return Verdict(self.name, Outcome.BROKEN, f"{against[0]}{more}", against[1:SHOWN])
+        return Verdict(self.name, Outcome.BROKEN, f"{against[0]}{more}", against[:SHOWN])
 
     def _describe_unrecorded(self, recording: Recording) -> str:
         """Return a sentence about steps that the claim needs and nobody records, or nothing."""
