@@ -202,7 +202,8 @@ def describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
     """Describe a workload, with one sentence for each arrival if there are few."""
     arrivals = counted(len(workload.arrivals), "arrival")
     batches = counted(len(list(workload.batches())), "batch")
-    given = ", ".join(_in_words(name, value) for name, value in settings.items() if value)
+    words = (in_words(name, value) for name, value in settings.items() if value)
+    given = ", ".join(map("=".join, words))
     head = f"It takes {arrivals} in {batches}, with {given}"
     if len(workload.arrivals) > SHOWN_ARRIVALS:
         return [f"{head}."]
@@ -218,11 +219,11 @@ def describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
     ]
 
 
-def _in_words(name: str, value: object) -> str:
-    """Return a setting as people write it: times have a unit."""
+def in_words(name: str, value: object) -> tuple[str, str]:
+    """Return the name and the value of a setting as people write them: times have a unit."""
     if name.endswith("_us") and is_int(value):
-        return f"{name.removesuffix('_us')}={write_duration(value)}"
-    return f"{name}={value}"
+        return name.removesuffix("_us"), write_duration(value)
+    return name, f"{value}"
 
 
 def describe_plainer(workload: Workload, small: Workload) -> list[str]:
