@@ -53,7 +53,7 @@ recovery and check took {mean_s} s on average, at most {slowest_s} s.
 
 {table}
 
-A row is a query, with the faults that it has survived:
+The faults that each query has survived:
 
 {rooms}
 """

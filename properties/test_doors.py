@@ -66,7 +66,7 @@ class Row(NamedTuple):
 
     @property
     def lands(self) -> bool:
-        """Whether the row becomes an arrival."""
+        """Return whether the row becomes an arrival."""
         return self.faults in ((), ("value",))
 
 

@@ -130,13 +130,13 @@ class Panel(NamedTuple):
     ylabel: str
     lines: tuple[PanelLine, ...]
     is_from_0: bool = True
-    """Whether the axis starts at 0."""
+    """True if the axis starts at 0."""
     is_by_worker: bool = False
-    """Whether each column belongs to one worker."""
+    """True if each column belongs to one worker."""
 
     @property
     def is_map(self) -> bool:
-        """Whether each worker is a row of a map because there are too many for lines."""
+        """Return whether each worker is a row of a map because there are too many for lines."""
         workers = sum(line.label.startswith("worker") for line in self.lines)
         return self.is_by_worker and workers > MOST_LINES
 

@@ -200,7 +200,7 @@ class Checkpoint:
         self.is_kept = any(
             isinstance(fault, Fail) and fault.worker == worker for fault in plan.faults
         )
-        """Whether a checkpoint is kept at all: only if the plan lets the worker fail."""
+        """True if a checkpoint is kept at all: only if the plan lets the worker fail."""
         self._machine, self._record = machine, record
         self._saved = machine.saved() if self.is_kept else None
         self._is_over = False

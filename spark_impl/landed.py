@@ -98,10 +98,10 @@ class LandedQuery(_Landed):
     def results(self) -> DataFrame:
         """Return a row with the current answer for each window and key.
 
-        The columns are the grouping columns, ``task``, ``key``, ``start_us``, ``end_us``,
-        ``value``, ``n`` (rows in the answer), ``revision``, ``n_rcv`` (rows in the first answer),
-        ``coverage``, in room ``slack`` ``required``, ``n_refused``, ``state`` and ``window``
-        (``start`` and ``end`` as timestamps).
+        The columns are the grouping columns, ``key``, ``window`` (``start`` and ``end`` as
+        timestamps), ``value``, ``coverage`` and ``state``; behind them are ``task``, ``start_us``,
+        ``end_us``, ``n`` (rows in the answer), ``revision``, ``n_rcv`` (rows in the first answer),
+        in room ``slack`` ``required``, and ``n_refused``.
 
         With ``source_id``, windows of rows that come again with other content are incomplete; the
         whole history is read to find them.
@@ -110,7 +110,10 @@ class LandedQuery(_Landed):
             >>> query.results().select("key", "value", "n").first()
             Row(key='a', value=12.0, n=2)
         """
-        return _results(self.spark, self.query, self.landing)
+        rows = _results(self.spark, self.query, self.landing)
+        groups = [name for name in self.query.store.by if name not in WINDOW]
+        first = [*groups, "key", "window", "value", "coverage", "state"]
+        return rows.select(*first, *(name for name in rows.columns if name not in first))
 
     def rejected(self) -> DataFrame:
         """Return a row for each row of the stream that is in no answer, with the reason.

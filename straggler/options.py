@@ -164,7 +164,7 @@ def in_options(sentence: str, names: Iterable[str], others: Mapping[str, str] | 
     """
     options = {name: option_of(name) for name in names} | dict(others or {})
     for name, option in options.items():
-        if sentence.startswith(f"{name} "):
+        if sentence.startswith((f"{name} ", f"{name}: ")):
             told = option + sentence.removeprefix(name)
             if name.endswith("_us"):
                 told = in_durations(sentence, {name: option})

@@ -53,6 +53,11 @@ class Verdict:
     occurred: int | None = None
     """Number of cases that put the claim to the test, if they were counted."""
 
+    @property
+    def more(self) -> tuple[str, ...]:
+        """The sentences of the witness that :attr:`sentence` does not contain."""
+        return tuple([each for each in self.witness if each not in self.sentence])
+
 
 def combine(verdicts: Iterable[Verdict]) -> Outcome:
     """Return the worst outcome of several verdicts (:func:`worst`)."""

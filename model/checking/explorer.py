@@ -94,7 +94,7 @@ class StateClaim(Generic[S]):
 
     @property
     def is_safety(self) -> bool:
-        """Whether one state can break the claim (and no state alone can establish it)."""
+        """Return whether one state can break the claim (and no state alone can establish it)."""
         return self.kind in (Kind.ALWAYS, Kind.NO_DEADLOCK)
 
 

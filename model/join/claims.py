@@ -47,7 +47,7 @@ class Evidence:
     """Pairs that would be results if no query were limited to epochs."""
     trace: Trace
     counts_pairs: bool
-    """Whether the pairs of every recorded step are counted again."""
+    """True if the pairs of every recorded step are counted again."""
 
     @cached_property
     def times(self) -> Counter[QueryPair]:

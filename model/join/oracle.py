@@ -50,7 +50,7 @@ class Progress(NamedTuple):
     latest_us: int | None = None
     """Largest admitted event time; ``None`` before the first admission."""
     showed_life: bool = False
-    """Whether an arrival was accepted since the epoch began."""
+    """True if an arrival was accepted since the epoch began."""
     mark_us: int | None = None
     """Largest event time of the other stream when this one last showed life."""
     floor_us: int = NO_WATERMARK_US

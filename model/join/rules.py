@@ -95,7 +95,7 @@ class Rules:
     resent: Callable[[Copy, Worker], Block] = resent
     drop_wm_us: Callable[[Worker, str], int] = drop_wm_us
     forces: bool = True
-    """Whether an overdue tuple is sent on, whatever the loads are."""
+    """True if an overdue tuple is sent on, whatever the loads are."""
 
 
 NUMBERED = Rules()
@@ -125,11 +125,11 @@ class Setup:
     rules: Rules = NUMBERED
     network: Network = IN_ORDER
     free: bool = False
-    """Whether blocks of any size are sent at any time; otherwise the load and overdue tuples
+    """True if blocks of any size are sent at any time; otherwise the load and overdue tuples
     decide."""
     empty_blocks: bool = False
     ends: bool = True
-    """Whether there is a flush after the last admission."""
+    """True if there is a flush after the last admission."""
     changes: int = 0
     """Number of times that workers may be merged or split."""
     table: "Mapping[str, Transition] | None" = None
@@ -137,7 +137,7 @@ class Setup:
 
     @property
     def hints(self) -> bool:
-        """Whether sizes and heard watermarks are used."""
+        """Return whether sizes and heard watermarks are used."""
         return not self.free
 
 

@@ -233,7 +233,7 @@ class Action(NamedTuple):
     n: int = 0
     """Tuples of a block, or admitted at once (0: one); position of a message in its channel."""
     repeats: bool = False
-    """Whether the network delivers the message and keeps it."""
+    """True if the network delivers the message and keeps it."""
 
 
 def is_quiet(state: ChainState) -> bool:

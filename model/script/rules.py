@@ -12,11 +12,11 @@ class Rules:
     """The decisions about computations, watermarks and placements."""
 
     is_atomic: bool = True
-    """Whether all updates of a stamp are applied before an operation is computed."""
+    """True if all updates of a stamp are applied before an operation is computed."""
     watermark_us: Callable[[int, int], int] = max
     """Return the next watermark, from the one before and the latest event time less the wait."""
     is_charged: bool = True
-    """Whether a component adds its load to the worker that gets it."""
+    """True if a component adds its load to the worker that gets it."""
 
 
 RULES = Rules()

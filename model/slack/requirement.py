@@ -40,7 +40,7 @@ class WindowFacts(NamedTuple):
     values: Sequence[float] = ()
     """Values of the N tuples in any order, if ``SlackConfig.needs_values``."""
     has_negative: bool = False
-    """Whether one of the N values is negative."""
+    """True if one of the N values is negative."""
 
 
 Requirement = Callable[[WindowFacts], int]

@@ -44,7 +44,7 @@ class Coverage(NamedTuple):
 
     @property
     def miss(self) -> bool:
-        """Whether the first answer contained fewer tuples than required."""
+        """Return whether the first answer contained fewer tuples than required."""
         return self.n_rcv < self.n_req
 
 

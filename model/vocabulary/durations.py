@@ -61,11 +61,11 @@ def parse_duration_us(text: str) -> int:
     return int(duration_us)
 
 
-def duration_us(name: str, value: Any) -> int:
+def duration_us(name: str, value: Any, in_us: str = "") -> int:
     """Return a text or a ``timedelta`` as microseconds.
 
     Raise ``ValueError`` with one sentence for any other value, for example a number, which has no
-    unit.
+    unit: the argument ``in_us``, if there is one, takes it.
     """
     if isinstance(value, str):
         try:
@@ -81,10 +81,9 @@ def duration_us(name: str, value: Any) -> int:
             return duration_us
         msg = f"{name} is {value}, longer than {LONGEST_US:,} us, the longest duration there is"
         raise ValueError(msg)
-    msg = (
-        f"{name} is {value!r}; it must be a text such as '6 hours', or a timedelta;"
-        f" {name}_us takes microseconds"
-    )
+    msg = f"{name} is {value!r}; it must be a text such as '6 hours', or a timedelta"
+    if in_us:
+        msg += f"; {in_us} takes microseconds"
     raise ValueError(msg)
 
 
@@ -103,9 +102,9 @@ def resolve_times(given: Mapping[str, object], known: Collection[str]) -> dict[s
             msg = f"{name} is {value!r} and {in_us} is {given[in_us]!r}; only one can be given"
             raise ValueError(msg)
         elif isinstance(value, tuple | list):
-            found[in_us] = tuple(duration_us(name, each) for each in value)
+            found[in_us] = tuple(duration_us(name, each, in_us) for each in value)
         else:
-            found[in_us] = None if value is None else duration_us(name, value)
+            found[in_us] = None if value is None else duration_us(name, value, in_us)
     return found
 
 

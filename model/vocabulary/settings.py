@@ -298,6 +298,9 @@ class Settings:
         known = defaults_of(cls)
         values = resolve_times(given, known)
         require_known(values, known, [name for name in known if known[name] is MISSING])
+        for name, each in settings_of(cls).items():
+            if each.is_tuple and isinstance(given_list := values.get(name), list):
+                values[name] = tuple(given_list)
         try:
             return cls(**values)
         except ValueError as error:

@@ -95,7 +95,7 @@ class State(NamedTuple):
     is_flushed: bool = False
     was_flushed: bool = False
     in_batch: bool = False
-    """Whether something has arrived since the last micro-batch ended."""
+    """True if something has arrived since the last micro-batch ended."""
     task: TaskState = TaskState()
     clock: ClusterClock | None = None
     emitted: Emissions = Emissions()

@@ -40,7 +40,7 @@ class Evidence(Generic[QueryT, TickT]):
 
     @cached_property
     def nothing_was_late(self) -> bool:
-        """Whether no late pair is recorded, and every answer contains every tuple."""
+        """Return whether no late pair is recorded, and every answer contains every tuple."""
         return not self.observed.late and not self._lacks_tuples()
 
     @cached_property

@@ -23,9 +23,9 @@ class Place(NamedTuple):
     """The destination of one (tuple, window) pair."""
 
     joins: bool
-    """Whether the tuple joins the open window."""
+    """True if the tuple joins the open window."""
     is_late: bool
-    """Whether the pair is recorded as late."""
+    """True if the pair is recorded as late."""
 
 
 OPEN = Place(joins=True, is_late=False)
@@ -113,7 +113,7 @@ class CorrectionRules:
     trigger: Callable[[WindowQuery, Pending, int, bool], str | None] = trigger
     covered: Callable[[Collection[Pair], Collection[Pair]], Collection[Pair]] = covered
     clears_first: bool = False
-    """Whether a correction clears pairs before the answers for them are written."""
+    """True if a correction clears pairs before the answers for them are written."""
     incomplete: Callable[[WindowQuery, Event], Sequence[int]] = incomplete
 
 

@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
     @property
     def has_number(self) -> bool:
-        """Whether the value is a finite number."""
+        """Return whether the value is a finite number."""
         return self.v not in BAD_NUMBERS
 
     @property

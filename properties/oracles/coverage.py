@@ -30,7 +30,7 @@ class Window(NamedTuple):
     """Number of its tuples that the answer held."""
     tuples: int
     is_short: bool
-    """Whether it held less, or erred by more, than was asked for."""
+    """True if it held less, or erred by more, than was asked for."""
 
 
 def first_answers(workload: Workload, steps: Steps) -> Mapping[int, list[Window]]:

@@ -45,7 +45,7 @@ class GroupingTuning:
     """Settings of a plan that only this room has."""
 
     measured: bool = False
-    """Whether senders use the times measured before a window; in the first window they use those of
+    """True if senders use the times measured before a window; in the first window they use those of
     the configuration, as a guess."""
 
 

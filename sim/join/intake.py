@@ -71,12 +71,12 @@ class Intake:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the epoch was cut: no more arrivals belong to it."""
+        """Return whether the epoch was cut: no more arrivals belong to it."""
         return self._epoch is not None and self._epoch < len(self._ends)
 
     @property
     def is_done(self) -> bool:
-        """Whether the worker has taken all arrivals of the epoch."""
+        """Return whether the worker has taken all arrivals of the epoch."""
         return self.is_cut and self.at == self._end and not self._busy
 
     @property
@@ -93,7 +93,7 @@ class Intake:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a run is on its way to the worker, or waits there."""
+        """Return whether a run is on its way to the worker, or waits there."""
         return self._busy
 
     def note_taken(self) -> None:
@@ -102,7 +102,7 @@ class Intake:
 
     @property
     def is_due(self) -> bool:
-        """Whether an arrival can be handed over, unless there is a reason to wait."""
+        """Return whether an arrival can be handed over, unless there is a reason to wait."""
         return self._epoch is not None and not self._busy and self.at < min(self._seen, self._end)
 
     def hand_over(self, other: "Intake") -> bool:

@@ -145,12 +145,12 @@ class Line:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no worker has anything in its queue or in service."""
+        """Return whether no worker has anything in its queue or in service."""
         return not any(station.inside.value for station in self.stations)
 
     @property
     def is_silent(self) -> bool:
-        """Whether all workers are idle and nothing is on its way."""
+        """Return whether all workers are idle and nothing is on its way."""
         return self.is_idle and not any(link.inside for link in self.links.values())
 
     def close(self) -> None:

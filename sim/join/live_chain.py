@@ -169,7 +169,7 @@ class RightEnd:
 
     @property
     def is_held(self) -> bool:
-        """Whether tuples of S wait until their new end has read END."""
+        """Return whether tuples of S wait until their new end has read END."""
         return self._machine.phase == REDIRECTED
 
     def begin(self) -> None:

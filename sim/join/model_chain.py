@@ -151,7 +151,7 @@ class ModelChain:
 
     @property
     def _is_urgent(self) -> bool:
-        """Whether tuples are moving on by watermarks alone."""
+        """Return whether tuples are moving on by watermarks alone."""
         return self._state.ended or (self._drains and not self._forwards)
 
     def _held(self) -> Iterator[int]:

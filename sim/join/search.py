@@ -44,7 +44,7 @@ class Access(NamedTuple):
     strict: bool = False
     """The bounds themselves do not belong to it."""
     outside: bool = False
-    """Whether what lies outside of the bounds is meant."""
+    """True if what lies outside of the bounds is meant."""
 
     def column(self, stream: str) -> str:
         """Return the column of a stream."""

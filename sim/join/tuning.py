@@ -88,7 +88,7 @@ class Control(Settings):
 
     @property
     def resizes(self) -> bool:
-        """Whether the load decides on the number of workers."""
+        """Return whether the load decides on the number of workers."""
         return self.scale or self.rules is not None
 
     def _check_together(self) -> None:

@@ -105,7 +105,7 @@ class Noise:
 
     @property
     def is_random(self) -> bool:
-        """Whether a link with this noise draws random numbers."""
+        """Return whether a link with this noise draws random numbers."""
         return self.loss > 0 or self.replay > 0
 
 

@@ -96,7 +96,7 @@ class Plan:
     tiers: Tiers = TIER_TABLE
     trigger: When = EVERY_SECOND
     flush: bool = True
-    """Whether the stream is flushed behind its last batch."""
+    """True if the stream is flushed behind its last batch."""
     epoch_us: int = EPOCH_2020_US
     """Start of the run, in microseconds since 1970."""
     name: str = "plan, simulated"

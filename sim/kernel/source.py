@@ -38,12 +38,12 @@ class Source:
     delay_by_value_us: float = 0.0
     """Further delay for each unit of the value: a larger message takes longer."""
     in_order: bool = False
-    """Whether a tuple waits until those before it are sent, so that a delay holds up the rest."""
+    """True if a tuple waits until those before it are sent, so that a delay holds up the rest."""
     keys: tuple[str, ...] = ("a",)
     zipf: float = 0.0
     """Key number i (from 1) has a share proportional to i^-zipf; 0: all keys alike."""
     in_turn: bool = False
-    """Whether tuples take the keys in their order, over and over, instead of drawing them."""
+    """True if tuples take the keys in their order, over and over, instead of drawing them."""
     low: int = 1
     """Smallest value."""
     high: int = 100

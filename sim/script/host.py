@@ -65,7 +65,7 @@ class Result(NamedTuple):
     stamp_us: int
     at_us: float
     is_last: bool
-    """Whether only the end of the stream made the result known."""
+    """True if only the end of the stream made the result known."""
 
 
 class WorkerRecord:

@@ -47,7 +47,7 @@ class Finding(NamedTuple):
     stamp_us: int | None = None
     """Stamp of the computed result; ``None`` if the finding is no result."""
     is_last: bool = False
-    """Whether the finding follows only from the end of the stream."""
+    """True if the finding follows only from the end of the stream."""
 
 
 class ScriptMachine(Restorable, Protocol):

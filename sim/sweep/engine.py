@@ -99,7 +99,7 @@ class Sweep:
     store: Store
     mapper: Mapper
     is_fresh: bool = False
-    """Whether to ignore stored figures."""
+    """True to ignore stored figures."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Command-line arguments of experiments whose name is not their argument, by name."""
     seeds: tuple[int, ...] = ()

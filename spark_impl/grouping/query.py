@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import GroupingConfig
+from model.vocabulary.durations import resolve_times
 from model.vocabulary.grouping import REASON_NOT_FINITE
-from model.vocabulary.settings import PlainData
+from model.vocabulary.settings import PlainData, defaults_of
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
 from spark_impl.grouping.instances import finish_work
 from spark_impl.grouping.reports import MicroBatch, Reports, Work
@@ -64,6 +65,7 @@ class Grouping:
         instances: number of instances of the operator.
         policy: rule of the router, such as ``"tag"``, ``"key"`` or ``"pkg"`` (docs/grouping.md).
         times_us: microseconds that each instance takes for a tuple; None: all take equally long.
+            Or give ``times``, texts with a unit or ``timedelta``; likewise ``transfer``.
         transfer_us: microseconds that a tuple takes on the line to each instance, for a stream that
             measures times: none of these is shorter, but times that ``work`` returns stand as they
             are. None: service alone is measured.
@@ -82,8 +84,13 @@ class Grouping:
         transfer_us: Sequence[int] | None = None,
         **settings: PlainData,
     ) -> None:
-        plain = GroupingConfig(instances, policy, **settings)
-        times = () if times_us is None else ((0, times_of(plain, times_us)),)
+        known = defaults_of(GroupingConfig).keys() | {"transfer_us"}
+        own = {"times_us": times_us, "transfer_us": transfer_us}
+        given = {name: each for name, each in own.items() if each is not None}
+        others: dict[str, PlainData] = resolve_times({**settings, **given}, known)
+        times_us, transfer_us = others.pop("times_us", None), others.pop("transfer_us", None)
+        plain = GroupingConfig.of(instances=instances, policy=policy, **others)
+        times = () if times_us is None else ((0, times_of(plain, times_us, "times_us")),)
         self.config = replace(plain, times_us=times)
         least = () if transfer_us is None else times_of(plain, transfer_us, "transfer_us")
         self._transfer_us = least

@@ -45,7 +45,7 @@ class Reports:
         with _NUMBERING:
             self._told = context.accumulator(nothing, AddingAccumulatorParam(nothing))
         self.is_work_expected = False
-        """Whether all instances have to report in this micro-batch."""
+        """True if all instances have to report in this micro-batch."""
 
     def begin(self) -> None:
         """Forget the reports of the previous micro-batch."""

@@ -88,7 +88,7 @@ class Chain:
         self.absent: tuple[tuple[str, str], ...] = ()
         """Streams and built-in columns that the inputs lack."""
         self._is_noted = False
-        """Whether the register has what this chain was opened with."""
+        """True if the register has what this chain was opened with."""
         self._begun: Register
         """The register as it was when the last epoch began."""
         self._take(self._opened(register.read(self.store, self._last)))
@@ -102,7 +102,7 @@ class Chain:
 
     @property
     def flushed(self) -> bool:
-        """Whether the last epoch was a flush; nothing follows it."""
+        """Return whether the last epoch was a flush; nothing follows it."""
         return self._last is not None and self._last.flush
 
     @property

@@ -29,7 +29,7 @@ class Network(NamedTuple):
     """The behaviour of connections, and the timing of workers."""
 
     ordered: bool = True
-    """Whether messages of one direction arrive in the order in which they were sent."""
+    """True if messages of one direction arrive in the order in which they were sent."""
     twice: float = 0.0
     """Share of deliveries that are repeated later."""
     unforced: float = 0.0

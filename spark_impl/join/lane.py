@@ -78,7 +78,7 @@ class Lane:
 
     @property
     def complete(self) -> bool:
-        """Whether everything from behind is here."""
+        """Return whether everything from behind is here."""
         return self.over if self.behind is None else self.promised == self.received
 
 

@@ -4,6 +4,7 @@ import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -60,17 +61,21 @@ class ChainJoin:
     Args:
         workers: number of tasks of the chain, which run at the same time; with ``load``, a pair of
             the least and the most, or a number that stays.
-        window_us: longest time between the event times of a pair, in microseconds.
+        window_us: longest time between the event times of a pair, in microseconds; or give
+            ``window``, a text with a unit such as ``"5 seconds"`` or a ``timedelta``.
         predicate: a predicate of ``model.vocabulary.join``, or its text, such as
             ``"r.pm25 apart 5 of s.pm25"``, or a function on columns
             (:data:`spark_impl.join.matching.FreePredicate`), or a dict of several by name, which
             share the chain.
+        window: ``window_us`` as a text with a unit or a ``timedelta``.
         block_size: most tuples of a message between workers; with ``load``, the largest such size.
         credit: most messages to a neighbour that it has not acknowledged.
         lateness_us: how far a tuple may be behind the largest event time of its stream, in
             microseconds; a later one is rejected. None rejects none.
+        lateness: ``lateness_us`` as a text with a unit or a ``timedelta``.
         idle_after_us: how far a stream may advance, in microseconds, before a silent other one
             stops holding back results. None: a silent stream holds them back.
+        idle_after: ``idle_after_us`` as a text with a unit or a ``timedelta``.
         epochs: triples of a query, and the first and last micro-batch whose tuples it pairs; None
             for no last one. A query that is not named pairs all tuples.
         load: rules by which the chain follows its load; None keeps workers and block size.
@@ -92,13 +97,16 @@ class ChainJoin:
     def __init__(
         self,
         workers: int | tuple[int, int],
-        window_us: int,
-        predicate: Condition | Mapping[str, Condition],
+        window_us: int | None = None,
+        predicate: Condition | Mapping[str, Condition] | None = None,
         *,
+        window: str | timedelta | None = None,
         block_size: int = 64,
         credit: int = 16,
         lateness_us: int | None = None,
+        lateness: str | timedelta | None = None,
         idle_after_us: int | None = None,
+        idle_after: str | timedelta | None = None,
         epochs: tuple[tuple[str, int, int | None], ...] = (),
         load: LoadRules | None = None,
         recording: bool = False,
@@ -107,19 +115,32 @@ class ChainJoin:
         r_columns: Mapping[str, str] | None = None,
         s_columns: Mapping[str, str] | None = None,
     ) -> None:
+        if predicate is None:
+            msg = "ChainJoin() lacks predicate, such as Equi('key')"
+            raise TypeError(msg)
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         columns = {R: declare_columns(R, r_columns), S: declare_columns(S, s_columns)}
         self._free = {name: each for name, each in given.items() if callable(each)}
         self._options = Options(recording, history, patience_s)
         least, most = range_of(workers, load)
-        self._config = JoinConfig(
-            window_us=window_us,
+        times = {
+            "window_us": window_us,
+            "window": window,
+            "lateness_us": lateness_us,
+            "lateness": lateness,
+            "idle_after_us": idle_after_us,
+            "idle_after": idle_after,
+        }
+        times = {name: each for name, each in times.items() if each is not None}
+        if not times.keys() & {"window_us", "window"}:
+            msg = "ChainJoin() lacks window, such as window='5 seconds'"
+            raise TypeError(msg)
+        self._config = JoinConfig.of(
+            **times,
             queries=tuple((name, declare(each, columns)) for name, each in given.items()),
             workers=least,
             block_size=block_size,
             credit=credit,
-            lateness_us=lateness_us,
-            idle_after_us=idle_after_us,
             epochs=epochs,
             r_columns=columns[R],
             s_columns=columns[S],

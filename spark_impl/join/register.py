@@ -38,7 +38,7 @@ class Register(NamedTuple):
     next: int
     """The first epoch that has not begun: requests hold from there on."""
     flush: bool = False
-    """Whether the last epoch that has begun is a flush."""
+    """True if the last epoch that has begun is a flush."""
     functions: tuple[str, ...] = ()
     """Queries whose predicates are functions."""
     changed: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Register(NamedTuple):
     absent: tuple[tuple[str, str], ...] = ()
     """Streams and built-in columns that the inputs lack."""
     history: bool = False
-    """Whether the chain keeps its admitted tuples."""
+    """True if the chain keeps its admitted tuples."""
 
     @property
     def names(self) -> list[str]:

@@ -106,7 +106,7 @@ class Commit(NamedTuple):
     Its only decision is the one in force, if there was any.
     """
     history: bool
-    """Whether admitted tuples are kept."""
+    """True if admitted tuples are kept."""
     committed_us: int
     """Wall-clock time on the driver, since 1970."""
     matches: Mapping[str, int]

@@ -58,9 +58,9 @@ class Options(NamedTuple):
     """Choices that change no pair of a chain."""
 
     recording: bool = False
-    """Whether workers write down their steps."""
+    """True if workers write down their steps."""
     history: bool = False
-    """Whether admitted tuples are kept."""
+    """True if admitted tuples are kept."""
     patience_s: float = 60.0
     """Seconds of silence after which a neighbour is taken for dead."""
     links: Callable[[int, int, Mapping[int, socket], float], Links] = Links

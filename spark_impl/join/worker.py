@@ -102,7 +102,7 @@ class Worker:
         self._recorder = Recorder(epoch, number, record)
         self._keep = keep
         self.finished = False
-        """Whether this worker is quiet: it holds no copy, and nothing new will come."""
+        """True if this worker is quiet: it holds no copy, and nothing new will come."""
         self.number = number
         self.epoch = epoch
         self.outbox: list[tuple[int, Message]] = []
@@ -360,7 +360,7 @@ class Worker:
 
     @property
     def _draining(self) -> bool:
-        """Whether both intakes have ended, so that the watermarks of the streams are final."""
+        """Return whether both intakes have ended: the watermarks of the streams are final."""
         return all(lane.over for lane in self.lanes.values())
 
     def _send_hint(self, lane: Lane) -> None:

@@ -142,7 +142,7 @@ class Ledger(NamedTuple):
 
     @property
     def balances(self) -> bool:
-        """Whether each row that was handed in is in exactly one place."""
+        """Return whether each row that was handed in is in exactly one place."""
         return self.accounted == self.read
 
 

@@ -38,7 +38,7 @@ class Source(NamedTuple):
     pattern: str | None
     """The pattern of names that are read (``pathGlobFilter``), None for any."""
     is_recursive: bool
-    """Whether folders below are read, whatever their names are (``recursiveFileLookup``)."""
+    """True if folders below are read, whatever their names are (``recursiveFileLookup``)."""
     max_age_ms: int
     """Age beside the newest file at which a file is not read any more (``maxFileAge``)."""
 

@@ -64,7 +64,7 @@ class Location:
 
     @property
     def is_local(self) -> bool:
-        """Whether the operating system knows this path."""
+        """Return whether the operating system knows this path."""
         return not self.system
 
     @property

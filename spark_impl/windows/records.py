@@ -101,7 +101,7 @@ class Clock(NamedTuple):
 
     @property
     def is_running(self) -> bool:
-        """Whether the task has accepted something."""
+        """Return whether the task has accepted something."""
         return self.t_max_us != NO_CLOCK
 
 
@@ -140,7 +140,7 @@ class Output(NamedTuple):
     progress: Mapping[str, float]
     """The task's row of the table ``progress``, without grouping columns and task."""
     active: bool
-    """Whether the task accepted something or was flushed."""
+    """True if the task accepted something or was flushed."""
     taken: Taken = Taken()
 
 

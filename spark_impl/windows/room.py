@@ -38,11 +38,11 @@ class WindowSettings(WindowQuery):
 
     _: KW_ONLY
     corrects: bool = False
-    """Whether late pairs are corrected; otherwise they are a side output."""
+    """True if late pairs are corrected; otherwise they are a side output."""
     upstreams: int = 0
     """Number of operators upstream; if > 0, a task gets the arrivals of all (``Rule.receive``)."""
     times_arrivals: bool = False
-    """Whether the watermarks from upstream depend on arrival times."""
+    """True if the watermarks from upstream depend on arrival times."""
     value: str | None = VALUE
     """The column of the history with the values; with None every arrival has the value 1."""
 

@@ -38,8 +38,9 @@ examples:
   straggler join answers /data/chain fine --complete --output fine.parquet
   straggler join ask /data/chain --on 'r.pm10 > 300' --epochs 3:7 --output peaks.csv
 
-STORE is the checkpoint of a chain, which may be running in another process. A request holds from
-the epoch on that the command names. Spark is not needed. docs/join.md, section 12, has the rules.
+STORE is the checkpoint of a chain, which may be running in another process. The output of submit
+and withdraw names the first epoch in which the request holds. Spark is not needed. docs/join.md,
+section 12, has the rules.
 """
 ACTIONS = {
     "submit": "add a query, from the next epoch on",

@@ -237,7 +237,8 @@ def _written(number: float | None, how: str) -> str:
 def remarks(judgements: Iterable[Judgement]) -> list[str]:
     """Return a line for every remark."""
     return [
-        f"{judgement.case.input}, {judgement.case.query}, {remark.name}: {remark.sentence}."
+        ", ".join(filter(None, (judgement.case.input, judgement.case.query, remark.name)))
+        + f": {remark.sentence}."
         for judgement in judgements
         for remark in judgement.remarks
     ]

@@ -116,7 +116,7 @@ def _matrix(rows: Sequence[Row]) -> str:
         + [_cell(row, promise) for promise in shown]
         for row in rows
     ]
-    table = "A row is an engine, a column is a promise.\n\n" + markdown(header, cells)
+    table = markdown(header, cells)
     hidden = [
         f"*{promise.title}* has no column, because no engine is asked for it."
         for name, promise in PROMISES.items()
@@ -238,7 +238,7 @@ def _trails(rows: Sequence[Row]) -> Iterator[str]:
     ]
     yield "## Reports that were tried"
     yield ""
-    yield "A row is a finding of ours, or a report of somebody else, tried with the pinned version."
+    yield "Findings of ours, and reports of others, were tried with the pinned version."
     yield ""
     header = ("engine", "report", "address", "script", "reproduced")
     yield markdown(dict.fromkeys(header, ""), cells)

@@ -26,7 +26,7 @@ from straggler.conformance.results import CLOSED, FAILED, REPRODUCED, Case, Resu
 from straggler.errors import counted
 from straggler.judging.judge import AGREEMENT, broken_sentences, run_model, run_system
 from straggler.judging.processes import Limits, ProcessSystem
-from straggler.judging.trial import NOT_AGAIN, describe, shrink
+from straggler.judging.trial import NOT_AGAIN, describe, in_words, shrink
 
 TRAIL_S = 300
 """Time for a script (s)."""
@@ -188,7 +188,7 @@ def make_small(
 
 def _settings(workload: Workload) -> dict[str, str]:
     config = workload.config
-    return {name: f"{config[name]}" for name in _SHOWN_SETTINGS if name in config}
+    return dict(in_words(name, config[name]) for name in _SHOWN_SETTINGS if name in config)
 
 
 _SHOWN_SETTINGS = (

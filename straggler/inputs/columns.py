@@ -39,11 +39,11 @@ class Columns:
     max_future_us: int | None = None
     """Limit of event time minus arrival time; default: a day, if there are arrival times."""
     since_1970: bool = False
-    """Whether rows with an event time before 1970 are set aside."""
+    """True if rows with an event time before 1970 are set aside."""
     needs_times: bool = True
-    """Whether event times are required; rows without them are a microsecond apart."""
+    """True if event times are required; rows without them are a microsecond apart."""
     needs_values: bool = True
-    """Whether values are required; without a column of values every row has the value 1."""
+    """True if values are required; without a column of values every row has the value 1."""
     differences: Mapping[str, Any] = field(default_factory=dict)
     """Attributes that differ for the second of two files, by name."""
     options: str = "--"

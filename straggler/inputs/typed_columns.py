@@ -33,7 +33,7 @@ from straggler.inputs.columns import ISO
 from straggler.inputs.frames import Frame
 
 NOTHING = r"^(?i)(na|n/a|null|none)?$"
-"""What other programs write into a CSV file for a missing value."""
+"""Texts that other programs write into a CSV file for a missing value."""
 _BOOLEAN = r"^(?i)(true|false)$"
 _WHOLE = r"^[+-]?(0|[1-9]\d*)$"
 _CODE = r"^[+-]?0\d"

@@ -4,13 +4,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import timedelta
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hypothesis.strategies import SearchStrategy
 
 from model.checking.claims import Outcome, Verdict
-from model.vocabulary.durations import parse_duration_us
+from model.vocabulary.durations import duration_us, write_duration
 from model.vocabulary.settings import JsonObject
 from straggler.errors import UsageError
 from straggler.jobs import APPEND, MODES
@@ -71,6 +73,11 @@ def check_job(
         >>> report = check_job(minutes, spark, allow_undetermined=True, **asked)
     """
     __tracebackhide__ = True  # pytest shows the line of the caller
+    try:
+        signature(judge_job).bind(job, spark, **asked)
+    except TypeError as misfit:
+        msg = f"check_job(): {misfit}"
+        raise TypeError(msg) from None
     report = judge_job(job, spark, **asked)
     fine = (Outcome.HOLDS, Outcome.UNDETERMINED) if allow_undetermined else (Outcome.HOLDS,)
     if report.outcome in fine:
@@ -114,7 +121,7 @@ def judge_job(
     mode: str = APPEND,
     columns: Mapping[str, SearchStrategy[Any]] | None = None,
     keys: Sequence[str] = (),
-    lateness: str | None = None,
+    lateness: str | timedelta | None = None,
     upsert: Sequence[str] | None = None,
     redelivered: Sequence[str] = (),
     sink: SinkMaker | None = None,
@@ -140,8 +147,8 @@ def judge_job(
         columns: Hypothesis strategies of columns, by name; those of other columns follow from the
             schema.
         keys: columns with few values, one of them more frequent than the others.
-        lateness: how late a row may be, a text with a unit such as ``"10 seconds"``; None takes the
-            delay of the job's own watermark.
+        lateness: how late a row may be, a text with a unit such as ``"10 seconds"`` or a
+            ``timedelta``; None takes the delay of the job's own watermark.
         upsert: in update mode, the columns of the answer that a later answer replaces; None takes
             those that the job groups by.
         redelivered: columns that identify a row; if there are any, rows also come twice. If a job
@@ -201,7 +208,7 @@ def _begun(
     spark: "SparkSession | None",
     *,
     mode: str = APPEND,
-    lateness: str | None = None,
+    lateness: str | timedelta | None = None,
     sink: SinkMaker | None = None,
     upsert: Sequence[str] | None = None,
     rows: Any = None,
@@ -303,16 +310,16 @@ def _stop_all(session: "SparkSession") -> None:
             query.stop()
 
 
-def lateness_of(text: str | None) -> int | None:
+def lateness_of(given: str | timedelta | None) -> int | None:
     """Return a lateness in microseconds; raise :class:`UsageError` if it is none."""
-    if text is None:
+    if given is None:
         return None
     try:
-        found = parse_duration_us(text)
+        found = duration_us("lateness", given)
     except ValueError as error:
-        raise UsageError(f"lateness is {text!r}: {error}") from error
+        raise UsageError(str(error)) from error
     if found < 0:
-        raise UsageError(f"lateness is {text!r}; it must be a duration >= 0")
+        raise UsageError(f"lateness is {write_duration(found)}; it must be a duration >= 0")
     return found
 
 

@@ -74,7 +74,7 @@ class Check:
     claim: str = ""
     """Name of the claim that the failing stream breaks."""
     knows_growth: bool = False
-    """Whether a stream of the same rows twice has shown if state stays."""
+    """True if a stream of the same rows twice has shown if state stays."""
 
     # --------------------------------------------------------------------------------- streams
 

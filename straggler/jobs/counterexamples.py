@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from model.checking.claims import Outcome
 from model.vocabulary import stable_hash
+from model.vocabulary.durations import duration_us, write_duration
 from model.vocabulary.settings import JsonObject, PlainData
 from model.vocabulary.trace import refuse_long_integers
 from straggler.errors import UsageError
@@ -163,7 +164,9 @@ def store_report(folder: Path, job: str, asked: JsonObject, report: JobReport) -
 
 
 def _plain(value: Any) -> PlainData:
-    """Return an argument of ``judge_job`` as a file holds it: schemas are texts."""
+    """Return an argument of ``judge_job`` as a file holds it: schemas and times are texts."""
+    if hasattr(value, "total_seconds"):
+        return write_duration(duration_us("lateness", value))
     if hasattr(value, "fields"):  # the session of Spark that writes DDL may have ended
         return _columns(value, " ")
     if isinstance(value, Mapping):

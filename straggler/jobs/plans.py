@@ -54,7 +54,7 @@ class Remark:
 
     sentence: str
     is_broken: bool
-    """Whether the plan alone proves a mistake."""
+    """True if the plan alone proves a mistake."""
     claim: str = ""
     """Claim that is broken; if ``is_broken`` is false, the claim that nobody can decide."""
 

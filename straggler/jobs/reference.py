@@ -1,4 +1,4 @@
-"""What is right: the job as a batch over the rows that count, and which answers fit to it."""
+"""Right answers: those of the job as a batch over the rows that count, and what fits to them."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Judged(NamedTuple):
 
     @property
     def is_refused(self) -> bool:
-        """Whether the job fails without any row, so that there is no stream to show."""
+        """Return whether the job fails without any row, so that there is no stream to show."""
         return bool(self.run.problem) and not self.stream.rows
 
 
@@ -124,9 +124,9 @@ class Reference:
             return verdict(Outcome.HOLDS, "", right)
         if reason := self._doubt(run, in_time, flush):
             return verdict(Outcome.UNDETERMINED, reason, right)
-        what = "answers are" if run.read is None else "rows in the sink are"
+        what = "answers" if run.read is None else "rows in the sink"
         more = ", with any choice of late rows" if late else ""
-        sentence = f"the {what} not those to the rows in time{more}"
+        sentence = f"the {what} differ from those to the rows that came in time{more}"
         return verdict(Outcome.BROKEN, sentence, right)
 
     def _is_right(

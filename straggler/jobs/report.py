@@ -42,12 +42,13 @@ class JobReport:
 
     def __str__(self) -> str:
         """Return the report as lines of text."""
-        width = max((len(each.claim) for each in self.verdicts), default=0)
+        shown = [*folded(self.verdicts)]
+        width = max((len(each.claim) for each in shown), default=0)
         wide = max(map(len, Outcome))
         lines = [f"{self.job}: {self.outcome} ({self.streams} streams, seed {self.seed})"]
         lines += [
             f"  {each.claim:{width}}  {each.outcome:{wide}}  {each.sentence}".rstrip()
-            for each in self.verdicts
+            for each in shown
         ]
         told = {each.sentence for each in self.verdicts}
         lines += [f"  note: {each}" for each in self.remarks if each not in told]
@@ -69,6 +70,17 @@ class JobReport:
             "guards": dict(self.guards),
             "table": list(self.table),
         }
+
+
+def folded(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
+    """Yield verdicts, and at the end one for all claims that are undetermined for one reason."""
+    doubts = Counter(e.sentence for e in verdicts if e.outcome is Outcome.UNDETERMINED)
+    many = {sentence: number for sentence, number in doubts.items() if number > 1}
+    alone = [e for e in verdicts if e.outcome is not Outcome.UNDETERMINED or e.sentence not in many]
+    yield from alone
+    for sentence, number in many.items():
+        claims = f"{number} further claims" if alone else f"{number} claims"
+        yield Verdict(claims, Outcome.UNDETERMINED, sentence)
 
 
 def table_of(judged: Judged, shape: Shape, inputs: Sequence[Input]) -> list[str]:

@@ -70,7 +70,7 @@ class Input:
 
     @property
     def is_ntz(self) -> bool:
-        """Whether event times have no zone."""
+        """Return whether event times have no zone."""
         return isinstance(self.schema[self.event_time].dataType, sql.TimestampNTZType)
 
     def values(self) -> st.SearchStrategy[tuple[Any, ...]]:

@@ -82,7 +82,7 @@ class MicroBatch:
 
 @dataclass
 class Run:
-    """What a query did with a stream."""
+    """The answers and watermarks of a query that ran on a stream, or the problem that it had."""
 
     batches: list[MicroBatch] = field(default_factory=list)
     columns: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ class Job:
     function: Callable[..., "DataFrame"]
     inputs: tuple[Input, ...]
     is_named: bool
-    """Whether it takes its inputs as keyword arguments."""
+    """True if it takes its inputs as keyword arguments."""
     mode: str = "append"
     sink: SinkMaker | None = None
 
@@ -214,7 +214,7 @@ class Runner:
         self.spark, self.job = spark, job
         self.frames = Frames(spark, job.inputs)
         self.is_selection = False
-        """Whether the sink keeps other rows than it is given, even if it is given all at once."""
+        """True if the sink keeps other rows than it is given, even if it is given all at once."""
 
     def batch(self, rows: Sequence[Row]) -> list[Answer]:
         """Return what the job answers to rows as a batch, from its sink if that selects rows."""

@@ -42,33 +42,33 @@ class Shape:
 
     times: Times
     mode: str = APPEND
-    """How answers stay: in update mode, a later one may take the place of an earlier one."""
+    """Output mode: in update mode, a later answer may take the place of an earlier one."""
     keys: tuple[str, ...] | None = ()
     """Columns whose last answer counts in update mode, and ``None`` if they are not known."""
     duplicates: tuple[str, ...] = ()
     """Columns of the inputs by which the job drops duplicates, under their names there."""
     needs_rocks: bool = False
-    """Whether an operator keeps its state in RocksDB alone."""
+    """True if an operator keeps its state in RocksDB alone."""
     has_watermark: bool = True
     divides: bool = False
-    """Whether a row may count in several answers, some of which drop it: sliding windows."""
+    """True if a row may count in several answers, some of which drop it: sliding windows."""
     is_chain: bool = False
-    """Whether an aggregation follows another one, or rows make sessions, which late rows split."""
+    """True if an aggregation follows another one, or rows make sessions, which late rows split."""
     is_filtered: bool = False
-    """Whether a filter decides which rows move a watermark; Spark moves most filters before it."""
+    """True if a filter decides which rows move a watermark; Spark moves most filters before it."""
     filtered: tuple[str, ...] = ()
     """Columns of the inputs on whose values it depends which rows the job keeps."""
     matches: tuple[tuple[tuple[int, ...], ...], ...] = ()
-    """Of each outer join, the places of answers that are null without a match, by side."""
+    """Places of answers that are null without a match, by outer join and side."""
 
     @property
     def is_flushed(self) -> bool:
-        """Whether rows in the far future have to move a watermark on."""
+        """Return whether rows in the far future have to move a watermark on."""
         return self.has_watermark and self.mode != COMPLETE
 
     @property
     def is_weak(self) -> bool:
-        """Whether nobody knows which answer replaces which, so that none can be too many."""
+        """Return whether nobody knows which answer replaces which, so that none can be too many."""
         return self.mode == UPDATE and self.keys is None
 
 

@@ -9,7 +9,7 @@ from straggler.jobs import COMPLETE
 from straggler.jobs.check import ACCOUNTED, LATE, REDELIVERY, RESTARTS, Check
 from straggler.jobs.plans import EXACT, ORDER, STATE
 
-OVER = "the check ended with the broken claim"
+OVER = "not judged after the break"
 WEAK = "nobody knows which answer replaces which in update mode, unless upsert= names the columns"
 COUNTED = "where rows were late, only the number of changed answers could be compared"
 SELECTS = "the sink keeps other rows than it is given; compared with itself, given all at once"

@@ -131,11 +131,11 @@ class Judgement:
 
 
 def broken_sentences(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """Return the sentences of all broken verdicts, each followed by its witness."""
+    """Return the sentences of all broken verdicts, each followed by the rest of its witness."""
     found: list[str] = []
     for verdict in verdicts:
         if verdict.outcome is Outcome.BROKEN:
-            found += [f"{verdict.claim}: {verdict.sentence}", *verdict.witness]
+            found += [f"{verdict.claim}: {verdict.sentence}", *verdict.more]
     return tuple(found)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from model.checking.shrink import smallest
 from model.vocabulary import Event, System, Trace, Workload
-from model.vocabulary.settings import JsonObject
+from model.vocabulary.durations import write_duration
+from model.vocabulary.settings import JsonObject, is_int
 from model.vocabulary.trace import kind_of
 from straggler.errors import counted
 from straggler.judging.counterexamples import Counterexample
@@ -82,6 +83,7 @@ class Trial:
         return [
             *broken[:SHOWN_SENTENCES],
             *describe(small, self.room.settings(small)),
+            *describe_plainer(workload, small),
             f"Stored in {path}; run it again with: straggler replay {path}"
             + ("" if self.name == SPARK else " --trust"),
         ]
@@ -200,8 +202,9 @@ def describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
     """Describe a workload, with one sentence for each arrival if there are few."""
     arrivals = counted(len(workload.arrivals), "arrival")
     batches = counted(len(list(workload.batches())), "batch")
-    changed = ", ".join(f"{name}={value}" for name, value in settings.items() if value)
-    head = f"It takes {arrivals} in {batches}, with {changed}"
+    words = (in_words(name, value) for name, value in settings.items() if value)
+    given = ", ".join(map("=".join, words))
+    head = f"It takes {arrivals} in {batches}, with {given}"
     if len(workload.arrivals) > SHOWN_ARRIVALS:
         return [f"{head}."]
     return [
@@ -214,6 +217,26 @@ def describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
             for event in events
         ),
     ]
+
+
+def in_words(name: str, value: object) -> tuple[str, str]:
+    """Return the name and the value of a setting as people write them: times have a unit."""
+    if name.endswith("_us") and is_int(value):
+        return name.removesuffix("_us"), write_duration(value)
+    return name, f"{value}"
+
+
+def describe_plainer(workload: Workload, small: Workload) -> list[str]:
+    """Return a sentence if a smaller workload has other keys or values than the whole one."""
+    changed = []
+    for name in ("key", "value"):
+        known = {(e.stream, e.source_id, repr(getattr(e, name))) for e in workload.arrivals}
+        found = {(e.stream, e.source_id, repr(getattr(e, name))) for e in small.arrivals}
+        changed += [f"{name}s"] if found - known else []
+    words = " and ".join(changed).capitalize()
+    return [f"{words} are made as plain as the failure allows; the input has others."] * any(
+        changed
+    )
 
 
 def _columns(workload: Workload, event: Event) -> str:

@@ -166,4 +166,4 @@ APPLIED: tuple[tuple[str, dict[str, Any], str, Any], ...] = (
     ("grouping", {"eps": 0.01}, "eps_share", 0.01),
     ("load", {}, "aim", 0.4),
 )
-"""What settings say together, defaults included: class, settings, property and its value."""
+"""Facts that follow from settings and defaults: class, settings, property and its value."""

@@ -116,7 +116,7 @@ class Signs(NamedTuple):
 
     factors: tuple[float, ...] = (1.0,)
     is_level: bool = False
-    """Whether all values are 1 but for their signs, so that they cancel."""
+    """True if all values are 1 but for their signs, so that they cancel."""
 
 
 SIGNS = (Signs(), Signs((1.0, -1.0)), Signs((1.0, -1.0), is_level=True), Signs((1.0, 1.0, -1.0)))

@@ -119,4 +119,4 @@ OF_ACCOUNTS: Sequence[tuple[str, Any, Any, str]] = (
     ("explained", "a\nx.y.InputProblem: b is missing", "a ends\nb", "PySparkException: a ends"),
     ("placed", [0, 2], [0, 1], "has parts in which seq does not begin above the part before"),
 )
-"""What is done, with what it can be done, and with what it cannot, and why."""
+"""Actions: what each can be done with, what it cannot be done with, and why."""

@@ -382,4 +382,4 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     *OF_QUERIES,
     *OF_INPUTS,
 )
-"""What is done, with what it can be done, and with what it cannot, and why."""
+"""Actions: what each can be done with, what it cannot be done with, and why."""

@@ -1,4 +1,4 @@
-"""What a chain reads, hears and stores if it just fits, the nearest that does not, and why."""
+"""Inputs, messages and stores of a chain that just fit, the nearest that do not, and why."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -278,4 +278,4 @@ OF_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(8)), "another chain: its window_us is 9, not 8"),
     ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(9, 0)), "its lateness_us is None, not 0"),
 )
-"""What is done, with what it can be done, and with what it cannot by a little, and why."""
+"""Actions: what each can be done with, what it just cannot be done with, and why."""

@@ -334,4 +334,4 @@ OF_QUERIES: Sequence[tuple[str, Any, Any, str]] = (
         "it returned list [[True], []]",
     ),
 )
-"""What is done, with what it can be done, and with what it cannot by a little, and why."""
+"""Actions: what each can be done with, what it just cannot be done with, and why."""

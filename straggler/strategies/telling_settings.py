@@ -224,4 +224,4 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("band", ["value", 0], ["value"], "Band('value') does not fit; it takes column, eps, other"),
     ("band", ["value", 0], ["value", 0, "value", 0], "it takes column, eps, other"),
 )
-"""What is built, from what it can be built, and from what it cannot by a little, and why."""
+"""Objects: what each can be built from, what it just cannot be built from, and why."""

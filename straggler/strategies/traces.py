@@ -16,7 +16,7 @@ NUMBERS = st.floats() | st.sampled_from([nan, inf, -inf, -0.0])
 COLUMNS = [["n", "number"], ["t", "text"], ["i", "integer"], ["b", "boolean"]]
 """Columns of the stream R."""
 MORE = st.tuples(NUMBERS | st.none(), TEXTS | st.none(), INT64, st.booleans())
-"""Their values."""
+"""Values of the columns of R."""
 EVENTS = st.builds(
     lambda event, more: event._replace(more=more if event.stream == "R" else ()),
     st.builds(

@@ -125,7 +125,7 @@ def bad_docstrings(module: Module) -> Iterator[str]:
             yield f"{module.path}:{line} starts with {word!r}: {summary}"
 
 
-CHECKED = ("model", "sim", "spark_impl", "properties", "benchmarks", "tests")
+CHECKED = ("model", "sim", "spark_impl", "straggler", "properties", "benchmarks", "tests")
 
 
 def test_docstrings_open_with_a_noun_or_a_verb() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -109,12 +110,22 @@ def test_a_job_that_cannot_run_is_refused_in_one_sentence(spark: SparkSession) -
         straggler.check_job(raising, spark, **ARGUMENTS)
     with pytest.raises(UsageError, match="event_time is 'when', which is no column of input"):
         straggler.check_job(minutes, spark, schema=DDL, event_time="when")
-    for text, wrong in (
-        ("-10 seconds", "must be a duration >= 0"),
-        ("in 10 s", "is not a duration"),
+    lateness: Any
+    for lateness, wrong in (
+        ("-10 seconds", "lateness is -10s; it must be a duration >= 0"),
+        (timedelta(-1), "lateness is -1d; it must be a duration >= 0"),
+        ("in 10 s", "lateness: 'in 10 s' is not a duration"),
+        (5, "lateness is 5; it must be a text such as '6 hours', or a timedelta$"),
     ):
-        with pytest.raises(UsageError, match=f"lateness is '{text}'.*{wrong}"):
-            straggler.check_job(minutes, spark, lateness=text, **ARGUMENTS)
+        with pytest.raises(UsageError, match=wrong):
+            straggler.check_job(minutes, spark, lateness=lateness, **ARGUMENTS)
+    asked: dict[str, Any]
+    for asked, wrong in (
+        ({}, "check_job.*missing.*'schema'"),
+        ({**ARGUMENTS, "late": 5}, "check_job.*'late'"),
+    ):
+        with pytest.raises(TypeError, match=wrong):
+            straggler.check_job(minutes, spark, **asked)
     with pytest.raises(UsageError, match="mode is 'appended'"):
         straggler.check_job(minutes, spark, schema=DDL, event_time="at", mode="appended")
 

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from pyspark.sql import types as sql
 
-from model.checking.claims import Outcome
+from model.checking.claims import Outcome, Verdict
 from straggler.jobs.api import HANGS, _judge
 from straggler.jobs.check import Check
 from straggler.jobs.plans import EXACT, STATE, Remark
 from straggler.jobs.reference import Judged, is_match
+from straggler.jobs.report import JobReport
 from straggler.jobs.rows import Input, Row
 from straggler.jobs.running import Job, Run
 from straggler.jobs.shapes import Shape
 from straggler.jobs.streams import Stream, Times, Values
-from straggler.jobs.verdicts import GUARDS, verdicts_of
+from straggler.jobs.verdicts import GUARDS, OVER, verdicts_of
 
 SCHEMA = sql.StructType().add("status", "string").add("at", "timestamp")
 INPUTS = (Input("input", SCHEMA, "at"),)
@@ -47,6 +48,20 @@ def test_no_claim_about_answers_holds_without_any() -> None:
     assert "no stream had an answer; if the job keeps only some values of status" in sentence
     assert "columns={'status': ...}" in sentence
     assert {*found.values()} == {("undetermined", "no stream had an answer")}
+
+
+def test_claims_that_are_undetermined_for_one_reason_share_a_line() -> None:
+    found = [
+        Verdict("state stays bounded", Outcome.UNDETERMINED, "no state"),
+        *(Verdict(claim, Outcome.UNDETERMINED, OVER) for claim in "abc"),
+        Verdict("ends exact", Outcome.BROKEN, "an answer is missing"),
+    ]
+    assert str(JobReport("job", tuple(found), 0, 2)).splitlines()[1:] == [
+        "  state stays bounded  undetermined  no state",
+        "  ends exact           broken        an answer is missing",
+        "  3 further claims     undetermined  not judged after the break",
+    ]
+    assert "  3 claims  undet" in str(JobReport("job", tuple(found[1:4]), 0, 2))
 
 
 def test_an_outer_join_needs_a_match() -> None:

@@ -153,7 +153,7 @@ class DriverProcess:
 
     @property
     def has_executors(self) -> bool:
-        """Whether executors are processes of their own."""
+        """Return whether executors are processes of their own."""
         return self.master.startswith("local-cluster")
 
     def _listen(self) -> None:

@@ -104,7 +104,7 @@ class Life:
 
     @property
     def has_executors(self) -> bool:
-        """Whether the executors of the driver are processes of their own."""
+        """Return whether the executors of the driver are processes of their own."""
         return self._drivers.active.has_executors
 
     def stop(self) -> None:

@@ -59,7 +59,7 @@ class Change(NamedTuple):
     struck: str
     repair: Callable[[], object]
     must: bool | None = None
-    """Whether a run has to be refused; ``None``: it may be, or its answers are right."""
+    """True if a run has to be refused; ``None``: it may be, or its answers are right."""
 
 
 def delete(place: Place) -> Change | None:

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -107,6 +108,15 @@ def test_bad_input_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputProblem, match="'timestamp' is of type timestamp; an order is made of"):
         Grouping(2).stream(stream, "key", tmp_path / "s", lambda _rows, _batch: None, "timestamp")
     assert not any(tmp_path.iterdir())
+
+
+def test_durations_are_texts_or_timedeltas() -> None:
+    told = Grouping(2, times=["1ms", timedelta(milliseconds=2)], latency=["5us", "6us"])
+    assert told.config == Grouping(2, times_us=[1_000, 2_000], latency_us=[5, 6]).config
+    with pytest.raises(ValueError, match=r"times is 1; it must be a text .*; times_us takes micro"):
+        Grouping(2, times=[1, 2])
+    with pytest.raises(ValueError, match=r"unknown setting 'tims'; known are .*times_us"):
+        Grouping(2, tims=[1, 2])
 
 
 # ---------------------------------------------------------------------------------------- streams

@@ -1,6 +1,9 @@
 """A chain on Spark: its pairs, its places, its refusals, its failures."""
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +48,26 @@ from tests.spark_impl.join_cases import (
     recomputed,
     stream_of,
 )
+
+
+def test_durations_are_texts_or_timedeltas() -> None:
+    given: dict[str, Any] = {"lateness": timedelta(seconds=1), "idle_after": "1 minute"}
+    told = ChainJoin(2, window="5 seconds", predicate=Equi("key"), **given)
+    assert told._config == replace(
+        ChainJoin(2, 5_000_000, Equi("key"), lateness_us=1_000_000)._config,
+        idle_after_us=60_000_000,
+    )
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({}, r"ChainJoin\(\) lacks window"),
+        ({"window": 5}, "window is 5; it must be a text .*; window_us takes microseconds"),
+        ({"window": "-5s"}, "window is -5s; it must be a duration >= 0"),
+        ({"window": "5s", "window_us": 5}, "window is '5s' and window_us is 5; only one"),
+    ]
+    for times, wrong in refused:
+        with pytest.raises((TypeError, ValueError), match=wrong):
+            ChainJoin(2, predicate=Equi("key"), **times)
+    with pytest.raises(TypeError, match=r"ChainJoin\(\) lacks predicate"):
+        ChainJoin(2, window="5s")
 
 
 def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:

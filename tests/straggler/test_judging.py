@@ -24,7 +24,7 @@ from sim.kernel.run import TimedRun
 from straggler.judging.counterexamples import Counterexample
 from straggler.judging.judge import MODEL, OURS, SILENT, compare_traces, judge_workload
 from straggler.judging.levels import ANSWERS, STEPS, Scope
-from straggler.judging.trial import with_hint_of
+from straggler.judging.trial import describe, describe_plainer, with_hint_of
 from straggler.rooms import find_room
 from straggler.rooms.slack.room import ROOM as SLACK
 from tests.straggler.command import Straggler, assert_refused
@@ -254,6 +254,17 @@ def test_replay_runs_what_a_file_names_only_if_it_is_trusted(
     assert not (tmp_path / "ran").exists()
     assert straggler("replay", path, "--trust").code in (1, 2)
     assert (tmp_path / "ran").exists() == (system in ("exec:touch ran", "ran:make"))
+
+
+def test_a_workload_is_described_as_people_write_it() -> None:
+    whole = windows()
+    head = describe(whole, {"size_us": 10_000_000, "slide_us": 1_500_000, "tasks": 1})[0]
+    assert "with size=10s, slide=1500ms, tasks=1" in head
+    assert describe_plainer(whole, whole) == []
+    first = whole.arrivals[0]
+    plainer = whole.with_(arrivals=(first._replace(value=first.value + 1),), cuts=())
+    (told,) = describe_plainer(whole, plainer)
+    assert told == "Values are made as plain as the failure allows; the input has others."
 
 
 def test_a_small_workload_gives_no_hint_on_kinds_that_are_recorded() -> None:

@@ -200,7 +200,9 @@ def test_the_job_of_the_readme_runs(
     names: dict[str, Any] = {}
     # Java, which is running already, looks for relative paths elsewhere.
     exec(job.replace('"incoming"', repr(str(tmp_path / "incoming"))), names)
-    found = names["query"].results().collect()
+    answers = names["query"].results()
+    assert answers.columns[:5] == ["key", "window", "value", "coverage", "state"]
+    found = answers.collect()
     assert {row.state for row in found} == {"exact", "incomplete"}
     assert max(row.value for row in found) == 5
     assert names["spark"] is spark

@@ -62,6 +62,26 @@ def test_right_answers_hold_and_wrong_ones_are_broken(straggler: Straggler, work
     assert "no pair lost: r #2" in lost.out
 
 
+def test_a_sentence_is_told_once_with_times_as_people_write_them(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    for name in ("r.csv", "s.csv"):
+        (tmp_path / name).write_text(
+            "key,event_time,value\na,2026-03-01T09:00:00,1\nb,2026-03-01T09:00:07,2\n",
+            encoding="utf-8",
+        )
+    asked = ["--r", "r.csv", "--s", "s.csv", "--time-unit", "iso", "--window", "5s"]
+    straggler("workload", "join", *asked, "--on", "key", "--output", "work.jsonl")
+    put(tmp_path / "work.jsonl", ['{"trace": 1}\n', '{"end": 0}\n'])
+    told = straggler("judge", "work.jsonl", "trace.jsonl").out
+    assert "r #2 (at 2026-03-01T09:00:00Z, key 'a', value 1) with" in told
+    assert ", ," not in told
+    sentences = [
+        line.rpartition(": ")[2].partition(". (")[0].strip(".") for line in told.splitlines()
+    ]
+    assert not [each for each in sentences if each and sentences.count(each) > 1], told
+
+
 def test_a_dash_is_standard_output_or_standard_input(
     straggler: Straggler, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,7 +49,7 @@ class Node(NamedTuple):
 
     @property
     def is_computed(self) -> bool:
-        """Whether its tuples are results and not tuples of sensors."""
+        """Return whether its tuples are results and not tuples of sensors."""
         return self.kind in (WINDOW, OPERATION)
 
 
@@ -62,7 +62,7 @@ class Output(NamedTuple):
     own: tuple[int, ...]
     """Computations of the statement itself, without those of names in it."""
     is_result: bool
-    """Whether the statement is a window, an operation, or the name of one; a union is not."""
+    """True if the statement is a window, an operation, or the name of one; a union is not."""
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class ScriptPlan:
 
     @property
     def is_timed(self) -> bool:
-        """Whether arrival times matter, because sensors may be idle."""
+        """Return whether arrival times matter, because sensors may be idle."""
         return self.config.idle_after_us is not None
 
     @property

@@ -122,7 +122,7 @@ class Choice(NamedTuple):
 
     @property
     def is_panes(self) -> bool:
-        """Whether panes cost at most as much as edges."""
+        """Return whether panes cost at most as much as edges."""
         return self.panes_cost <= self.edges_cost
 
 

@@ -59,7 +59,7 @@ class File(NamedTuple):
     frame: Frame
     columns: Columns
     typed: TypedColumns
-    """Its columns by the kind of their values."""
+    """Columns of the file by the kind of their values."""
 
 
 def open_files(r: Path, s: Path, columns: Columns) -> dict[str, File]:

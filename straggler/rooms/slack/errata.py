@@ -176,7 +176,7 @@ ERRATA: tuple[Erratum, ...] = (
         "lost-update",
         "lost_update",
         EXACT,
-        ", 1.1: both modules write results to one table; which of them may is left open",
+        ", 1.1: both modules write results to one table; which one may write a window is left open",
     ),
     _erratum(
         Kind.PRINTED,

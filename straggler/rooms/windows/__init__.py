@@ -1,1 +1,1 @@
-"""What rooms ``slack`` and ``watermark`` share on the command line."""
+"""Parts of the command line that rooms ``slack`` and ``watermark`` share."""
