@@ -133,9 +133,9 @@ class Comparisons:
     reports: list[list[str]] = field(default_factory=list)
     """A report on each broken comparison."""
     preparing: str = ""
-    """What is done for the next comparison, while the system works on this one."""
+    """Work on the next comparison, while the system is asked about this one."""
     is_interrupted: bool = False
-    """Whether no more were judged, because of Ctrl-C."""
+    """True if no more were judged, because of Ctrl-C."""
 
     @property
     def cases(self) -> list[tuple[Room, Case]]:
