@@ -59,9 +59,9 @@ GROUPS = (
         "Landing": "spark_impl.runtime.landing: Landing",
         "Settings of windows": "model.vocabulary.slack: SlackConfig;"
         " model.vocabulary.watermark: WatermarkConfig",
-        "SlackQuery and WatermarkQuery": "spark_impl.windows.query: WindowedQuery"
-        " WindowedQuery.flush",
-        "Every query": "spark_impl.runtime.queries: Runnable.run_available Runnable.start",
+        "SlackQuery and WatermarkQuery": "spark_impl.windows.query: WindowedQuery",
+        "Every query": "spark_impl.runtime.queries: HistoryQuery.flush Runnable.run_available"
+        " Runnable.start",
         "Retention": "spark_impl.retention: drop_before",
     },
     {
@@ -80,7 +80,7 @@ GROUPS = (
     },
     {
         "Scripts": "model.vocabulary.script.config: ScriptConfig; spark_impl.script.query:"
-        " ScriptQuery ScriptQuery.flush results undefined rejected progress",
+        " ScriptQuery results undefined rejected progress",
     },
     {
         "Sessions": "spark_impl.runtime.session: session",

@@ -61,13 +61,12 @@ class ChainJoin:
     Args:
         workers: number of tasks of the chain, which run at the same time; with ``load``, a pair of
             the least and the most, or a number that stays.
-        window_us: longest time between the event times of a pair, in microseconds; or give
-            ``window``, a text with a unit such as ``"5 seconds"`` or a ``timedelta``.
+        window_us: longest time between the event times of a pair, in microseconds.
         predicate: a predicate of ``model.vocabulary.join``, or its text, such as
             ``"r.pm25 apart 5 of s.pm25"``, or a function on columns
             (:data:`spark_impl.join.matching.FreePredicate`), or a dict of several by name, which
             share the chain.
-        window: ``window_us`` as a text with a unit or a ``timedelta``.
+        window: ``window_us`` as a text with a unit such as ``"5 seconds"``, or a ``timedelta``.
         block_size: most tuples of a message between workers; with ``load``, the largest such size.
         credit: most messages to a neighbour that it has not acknowledged.
         lateness_us: how far a tuple may be behind the largest event time of its stream, in

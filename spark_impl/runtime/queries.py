@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl.runtime import packages
+from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.failures import QueryProblem, wait_for, without_stack_traces
 from spark_impl.runtime.histories import read_parquet
 from spark_impl.runtime.limits import Limits
@@ -137,6 +139,63 @@ class Runnable:
 
     def _start(self, interval: str | None = None) -> StreamingQuery:
         """Start the query; without an interval it ends when it has processed everything."""
+        raise NotImplementedError
+
+
+class HistoryQuery(Runnable):
+    """A query that reads a history, and ends its streams if it is asked to."""
+
+    store: TableStore
+    source: Location
+    """The history."""
+    _checkpoint: Location
+
+    def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
+        """Process everything that is in the source, then end all streams.
+
+        Windows close, and pending pairs are corrected. The request is durable: if a flush is
+        interrupted, the next run carries it out, once.
+
+        Args:
+            wanted: function that chooses among the combinations of the grouping columns' values;
+                None chooses all.
+
+        Examples:
+            >>> query.flush()
+            >>> slack.results(spark, store).select("key", "value", "n").collect()
+            [Row(key='a', value=5.0, n=1)]
+        """
+        self.run_available()
+        rows, columns = self._requests(wanted or (lambda _: True))
+        if rows:
+            self.store.request(rows, columns, self.source)
+            self.run_available()
+
+    @property
+    def _root(self) -> Location:
+        return self.store.root
+
+    def _start(self, interval: str | None = None) -> StreamingQuery:
+        self._open()
+        writer = TableWriter(self.store.root, self.source, self._checkpoint)
+        require_checkpoint(self._checkpoint, writer, writer.view.last)
+        finish = partial(self._finish, writer=writer)
+        return start_batches(self._reports(), self._checkpoint, finish, interval)
+
+    def _requests(self, wanted: Callable[[Values], bool]) -> tuple[list[Values], pa.Schema]:
+        """Return a request to end for each task of the wanted groups, and its columns."""
+        raise NotImplementedError
+
+    def _open(self) -> None:
+        """Open the store again: it may have been replaced since the query was made."""
+        raise NotImplementedError
+
+    def _reports(self) -> DataFrame:
+        """Return the stream of what the tasks report."""
+        raise NotImplementedError
+
+    def _finish(self, reports: DataFrame, batch: int, writer: TableWriter) -> None:
+        """Write everything of a micro-batch. After a crash, Spark calls it again."""
         raise NotImplementedError
 
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import END_US
@@ -22,16 +21,9 @@ from spark_impl.runtime import accounts, operators
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import note_history, require_history
-from spark_impl.runtime.queries import (
-    Runnable,
-    Sink,
-    read_table,
-    require_checkpoint,
-    session_of_query,
-    start_batches,
-)
+from spark_impl.runtime.queries import HistoryQuery, Sink, read_table, session_of_query
 from spark_impl.runtime.sources import paths
-from spark_impl.runtime.storage import Address, Location, locate
+from spark_impl.runtime.storage import Address, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import BATCH, TableWriter
 from spark_impl.script.kernel import Taken
@@ -49,7 +41,7 @@ from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source
 
 
-class ScriptQuery(Runnable):
+class ScriptQuery(HistoryQuery):
     """One query for all workflows of ``config``, over a history, with its results in ``store``.
 
     The driver and all workers reach both folders under the same address.
@@ -84,7 +76,11 @@ class ScriptQuery(Runnable):
         >>> landing = Landing(lines.csv(f"{folder}/sensors"), history, f"{folder}/landing", **names)
         >>> landing.run_available()
         >>> query = ScriptQuery(spark, config, history, store)
+        >>> query.flush()
     """
+
+    store: ScriptStore
+    """The store of the results."""
 
     def __init__(
         self,
@@ -101,53 +97,29 @@ class ScriptQuery(Runnable):
     ) -> None:
         self._limits = Limits(refused=max_refused, late=max_late)
         self._spark = spark
-        self._source = locate(source)
+        self.source = locate(source)
         taken = {name for schema in TABLES.values() for name in schema.names}
         taken |= {*BLOCK.names, *REPORT.names, *accounts.COLUMNS.names}
-        groups = check_source(self._source, taken, group_columns)
+        groups = check_source(self.source, taken, group_columns)
         self.plan = compile_plan(config)
         """The computations, and where they run."""
         self.store = ScriptStore(locate(store), groups)
-        """The store of the results."""
         open_store(self.store, config)
-        require_history(self.store.at().view, self._source)
+        require_history(self.store.at().view, self.source)
         self._checkpoint = locate(checkpoint) if checkpoint else self.store.checkpoint
         self._sink = sink
 
-    @property
-    def _root(self) -> Location:
-        return self.store.root
-
-    def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
-        """Process everything that is in the source, then end all streams.
-
-        The request is durable: if a flush is interrupted, the next run carries it out, once.
-
-        Args:
-            wanted: function that chooses among the combinations of the grouping columns' values;
-                None chooses all.
-
-        Examples:
-            >>> query.flush()
-        """
-        self.run_available()
+    def _requests(self, wanted: Callable[[Values], bool]) -> tuple[list[Values], pa.Schema]:
         rows = [
             (*group, worker, FLUSH, None)
             for group in sorted(self.store.at().standing())
             for worker in range(self.plan.workers)
-            if wanted is None or wanted(group)
+            if wanted(group)
         ]
-        if rows:
-            self.store.request(rows, self.store.schema_of(BLOCK), self._source)
-            self.run_available()
+        return rows, self.store.schema_of(BLOCK)
 
-    def _start(self, interval: str | None = None) -> StreamingQuery:
-        # Open the store again: it may have been replaced since the query was made.
+    def _open(self) -> None:
         open_store(self.store, self.plan.config)
-        writer = TableWriter(self.store.root, self._source, self._checkpoint)
-        require_checkpoint(self._checkpoint, writer, writer.view.last)
-        finish = partial(self._finish, writer=writer)
-        return start_batches(self._reports(), self._checkpoint, finish, interval)
 
     def _reports(self) -> DataFrame:
         """Return the rows of :data:`REPORT`; the workers write the tables themselves."""
@@ -156,7 +128,7 @@ class ScriptQuery(Runnable):
         tasks = None if names else plan.workers
         session = session_of_query(self._spark, self._checkpoint, tasks)
         # Messages between workers come with the files of the next micro-batch.
-        files = paths(session, self._source, store.control, is_mixed=True)
+        files = paths(session, self.source, store.control, is_mixed=True)
         pack = partial(pack_files, store=store, plan=plan)
         write = operators.table_writer(store, partial(output_tables, store))
         return (
@@ -193,7 +165,7 @@ class ScriptQuery(Runnable):
     def _account(self, draft: Draft, standing: pa.Table) -> None:
         """Write the numbers of a micro-batch's rows by place."""
         taken = Taken(*(pc.sum(standing.column(name)).as_py() or 0 for name in Taken._fields))
-        reading = accounts.read_planned(self._source, self._checkpoint, draft.batch)
+        reading = accounts.read_planned(self.source, self._checkpoint, draft.batch)
         places = {
             accounts.REFUSED: taken.refused,
             accounts.LATE: taken.late,

@@ -11,16 +11,15 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime import accounts, operators, queries
+from spark_impl.runtime import accounts, operators
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import VALUE
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import note_history, require_history
-from spark_impl.runtime.queries import Sink, require_checkpoint
+from spark_impl.runtime.queries import HistoryQuery, Sink, read_table, session_of_query
 from spark_impl.runtime.sources import PATH, paths
-from spark_impl.runtime.storage import Address, InputProblem, Location, locate
+from spark_impl.runtime.storage import Address, InputProblem, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.windows.answers import all_answers, with_refused
@@ -44,7 +43,7 @@ FEW_TASKS = 16
 """Most tasks that read files themselves; if there are more, arrivals are sent to them."""
 
 
-class WindowedQuery(queries.Runnable, Generic[ConfigT]):
+class WindowedQuery(HistoryQuery, Generic[ConfigT]):
     """Windows over a history that wait as long as the rule of a room says.
 
     The driver and all workers reach both folders under the same address.
@@ -83,6 +82,8 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
 
     room: ClassVar[AnyRoom]
     """The room of a class of queries."""
+    store: WindowStore
+    """The store with the answers."""
 
     def __init__(
         self,
@@ -106,52 +107,24 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
         """The settings that all rooms with windows share."""
         self._limits = limits_of(self.settings.corrects, max_refused, max_late)
         self.source = locate(source)
-        """The history."""
         named = (*all_tables(room).values(), report_columns(room), accounts.COLUMNS.names)
         columns = {*chain.from_iterable(named)}
         groups = check_source(self.source, columns, group_columns, value)
         self.store = open_store(locate(store), room, config, groups, value)
-        """The store with the answers."""
         require_history(self.store.at().view, self.source)
         self._checkpoint = locate(checkpoint) if checkpoint else self.store.checkpoint
         self._sink = sink
         self._history = History(spark, self.settings, self.source, groups)
         self._reached: int | None = None
 
-    @property
-    def _root(self) -> Location:
-        return self.store.root
+    def _requests(self, wanted: Callable[[Values], bool]) -> tuple[list[Values], pa.Schema]:
+        tasks = [who for who in self.store.at().known_tasks() if wanted(who[:-1])]
+        return tasks, self.store.schema_of({})
 
-    def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
-        """Process everything in the source, then close all windows and correct all pending pairs.
-
-        The request is durable: if a flush is interrupted, the next run carries it out, once.
-
-        Args:
-            wanted: function that chooses among the combinations of the grouping columns' values;
-                None chooses all.
-
-        Examples:
-            >>> query.flush()
-            >>> slack.results(spark, store).select("key", "value", "n").collect()
-            [Row(key='a', value=5.0, n=1)]
-        """
-        self.run_available()
-        known = self.store.at().known_tasks()
-        tasks = [who for who in known if wanted is None or wanted(who[:-1])]
-        if tasks:
-            self.store.request(tasks, self.store.schema_of({}), self.source)
-            self.run_available()
-
-    def _start(self, interval: str | None = None) -> StreamingQuery:
-        # Open the store again: it may have been replaced since the query was made.
+    def _open(self) -> None:
         store = self.store
         open_store(store.root, self._room, self._config, store.groups, store.value)
-        writer = TableWriter(store.root, self.source, self._checkpoint)
-        require_checkpoint(self._checkpoint, writer, writer.view.last)
         self._reached = None
-        finish = partial(self._finish, writer=writer)
-        return queries.start_batches(self._reports(), self._checkpoint, finish, interval)
 
     def _reports(self) -> DataFrame:
         """Return the reports of tasks; the workers write the stream tables themselves."""
@@ -194,7 +167,7 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
 
     def _paths(self) -> DataFrame:
         tasks = None if self.store.groups else self.settings.tasks
-        session = queries.session_of_query(self._spark, self._checkpoint, tasks)
+        session = session_of_query(self._spark, self._checkpoint, tasks)
         return paths(session, self.source, self.store.control)
 
     def _finish(self, answers: DataFrame, batch: int, writer: TableWriter) -> None:
@@ -238,7 +211,7 @@ class WindowedQuery(queries.Runnable, Generic[ConfigT]):
     def _answers_of(self, store: WindowStore, batch: int) -> DataFrame:
         """Return the answers that are new or revised in a micro-batch, by window and revision."""
         settings = self.settings
-        new = partial(queries.read_table, self._spark, store, first=batch, last=batch)
+        new = partial(read_table, self._spark, store, first=batch, last=batch)
         window = [*store.by, "key", "start_us"]
         answers = all_answers(store, new(kind="result"), new(kind="revision"))
         counted = with_refused(self._spark, settings, store, answers, "left")
