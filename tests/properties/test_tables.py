@@ -23,7 +23,7 @@ from spark_impl.runtime.stores import Draft, require_view
 from spark_impl.runtime.tables import TableWriter, View
 from tests.spark_impl.test_tables import make, rows
 
-EXAMPLES, STEPS = 12, 40
+EXAMPLES, STEPS = 20, 40
 READERS = 6
 WHO = st.integers(0, READERS - 1)
 DRAFT, START = "a draft refused for its ", "a start refused for its "
@@ -85,7 +85,9 @@ class Tables(RuleBasedStateMachine):
     def refuse(self, driver: Driver, case: str, problem: InputProblem) -> None:
         """Begin a driver that was rightly refused anew, with a copy of a checkpoint that fits."""
         assert not self.fits(driver)
-        self.reached.add({case + ("plan" if "with other rows" in str(problem) else "number"): 1})
+        said = str(problem)
+        assert " at micro-batch " in said or "has written it, with other rows than" in said
+        self.reached.add({case + ("plan" if "with other rows" in said else "number"): 1})
         first = next(each for each in self.drivers if self.fits(each))
         self.serial += 1
         driver.checkpoint = self.place / str(self.serial)
