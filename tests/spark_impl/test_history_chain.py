@@ -1,6 +1,9 @@
 """Files of a history that were rewritten, swapped or brought from elsewhere are named."""
 
 import json
+import threading
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -10,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_impl import slack
-from spark_impl.runtime import histories, provenance
+from spark_impl.runtime import histories, history_chain, provenance
 from spark_impl.runtime.failures import QueryProblem
-from spark_impl.runtime.histories import append, file_of, numbers
+from spark_impl.runtime.histories import append, file_of, numbers, read_parquet
 from spark_impl.runtime.history_chain import (
     note_landed,
     note_of_next,
@@ -116,14 +119,44 @@ def test_a_store_checks_a_history_until_it_has_an_id(tmp_path: Path, is_noted: b
     assert (noted["id"] == "other") != is_noted
 
 
-def test_a_number_that_is_taken_stays_as_it_is(place: Location) -> None:
-    """Interleavings are drawn (``tests/properties/test_histories.py``), but on local files only."""
-    for name in "ab":
-        (place / name).write_bytes(name.encode())
-    (place / "a").publish(file_of(place, 0))
+def test_one_of_many_writers_creates_a_number(place: Location) -> None:
+    ends = Counter[str]()
+    together = threading.Barrier(4)
+
+    def write(name: str) -> None:
+        scratch = place / f"_scratch-{name}"
+        scratch.write_bytes(name.encode())
+        together.wait()
+        try:
+            scratch.publish(file_of(place, 0))
+            ends[name] += 1
+        except InputProblem:
+            ends["stops"] += 1
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert ends["stops"] == 3
+    assert ends[file_of(place, 0).read_bytes().decode()] == 1
+
+
+def test_an_append_that_comes_second_changes_nothing(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer takes the number after this one has looked for it."""
+
+    def note(history: Location, number: int) -> Mapping[bytes, str]:
+        monkeypatch.undo()
+        append(history, pa.table({"seq": [0]}))
+        return note_of_next(history, number)
+
+    monkeypatch.setattr(history_chain, "note_of_next", note)
     with pytest.raises(InputProblem, match="is there already: another process has written it"):
-        (place / "b").publish(file_of(place, 0))
-    assert file_of(place, 0).read_bytes() == b"a"
+        append(place, pa.table({"seq": [5]}))
+    schema = pa.schema([("seq", pa.int64())])
+    assert read_parquet([file_of(place, 0)], schema)["seq"].to_pylist() == [0]
 
 
 def test_files_without_notes_are_followed(tmp_path: Path) -> None:

@@ -71,7 +71,9 @@ def test_a_broken_expectation_and_a_failed_run_are_reported(straggler: Straggler
     record = json.loads(Path("sweeps/small-quick.json").read_text(encoding="utf-8"))
     failed = [each["settings"]["faults"] for each in record["failed"]]
     assert failed == ["explode worker-0 1 2"] * 4
+    assert "policy=tag faults=explode worker-0 1 2: there is no fault 'explode'" in done.err
     assert "small, broken: TAG is not a thousand times slower" in done.out
+    assert "1 experiment, 8 runs, 4 failed: 1 broken" in done.out
     again = "straggler sim grouping --seed 1 --set scenario=steady --set load=backlog"
     assert f"    again: {again}" in done.err
 
