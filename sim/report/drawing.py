@@ -24,7 +24,13 @@ from sim.kernel.distributions import FloatArray
 from sim.kernel.faults import Schedule
 from sim.kernel.run import TimedRun
 from sim.report.marks import (
+    BLACK,
+    BLUE,
     COLOURS,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
     SHADED,
     Mark,
     fault_span_us,
@@ -38,9 +44,6 @@ from sim.timed_figures import Panel, RunPlot, run_panels, unit_of_time
 Columns: TypeAlias = Mapping[str, FloatArray]
 
 LineStyle: TypeAlias = str | tuple[int, tuple[int, ...]]
-# Palette of Okabe and Ito, whose colours most people with colour blindness can tell apart.
-BLUE, ORANGE, BLACK, GREEN = "#0072B2", "#D55E00", "#333333", "#009E73"
-PURPLE, GREY = "#CC79A7", "#777777"
 STYLES: tuple[tuple[str, LineStyle], ...] = (
     (BLUE, "-"),
     (ORANGE, "--"),

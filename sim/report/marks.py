@@ -19,17 +19,20 @@ from sim.kernel.source import Source
 
 Span: TypeAlias = tuple[float, float]
 
+# Palette of Okabe and Ito, whose colours most people with colour blindness can tell apart.
+BLUE, ORANGE, BLACK, GREEN = "#0072B2", "#D55E00", "#333333", "#009E73"
+PURPLE, GREY, SKY, YELLOW = "#CC79A7", "#777777", "#56B4E9", "#E69F00"
 COLOURS = {
-    "burst": "#009E73",
-    "gap": "#CC79A7",
-    "regime": "#333333",
-    "more": "#56B4E9",
-    "pause": "#777777",
-    "slow": "#E69F00",
-    "fail": "#D55E00",
-    "congest": "#0072B2",
+    "burst": GREEN,
+    "gap": PURPLE,
+    "regime": BLACK,
+    "more": SKY,
+    "pause": GREY,
+    "slow": YELLOW,
+    "fail": ORANGE,
+    "congest": BLUE,
 }
-"""Colours of marks (Okabe and Ito), by kind; faults of one message or tuple have none."""
+"""Colours of marks, by kind; faults of one message or tuple have none."""
 SHADED = [kind for kind in COLOURS if kind != "regime"]
 """Kinds whose times are shaded on every panel; a new delay lasts."""
 NAMED_MAX = 2
