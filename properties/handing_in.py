@@ -38,7 +38,7 @@ WAITING: Mapping[str, Any] = {"watermark": watermark, "script": script, "join": 
 """Rooms whose rows may wait, with one store each."""
 NEVER_US = 1 << 60
 TEXTS: Mapping[str, Any] = {side: {"source_text": "text"} for side in ("r_columns", "s_columns")}
-COLUMNS: Any = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
+COLUMNS: dict[str, Any] = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
 
 
 class Halfway(NamedTuple):

@@ -178,7 +178,8 @@ def run(args: Arguments) -> int:
         with open_system(args.system, args.master or _master(found), limits) as system_of:
             _judge_all(args, found, prepared, first, system_of, progress)
     found.judgements.sort(key=lambda judgement: judgement.room.position)
-    found.chosen.sort(key=lambda pair: pair[0].position)
+    # Not in place: after Ctrl-C the thread of the references may still add an input.
+    found.chosen = sorted(found.chosen, key=lambda pair: pair[0].position)
     if found.judgements or not found.is_interrupted:
         _print(args, found)
         _write(args, found)

@@ -148,7 +148,7 @@ def _about_example(room: Room, given: Mapping[str, str]) -> Iterator[str]:
         line = " ".join([f"--set {name}={shlex.quote(text)}" for name, text in example.items()])
         usual = settings_of_room(room.name)["scenario"].default
         yield f"From the example: {line}"
-        yield f"Whoever gives a scenario, such as --set scenario={usual}, runs without the example."
+        yield f"A scenario that is given, such as --set scenario={usual}, runs without the example."
 
 
 def _untried(timed: "TimedRun") -> Iterator[Remark]:

@@ -10,6 +10,7 @@ Rules of this file:
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -165,7 +166,7 @@ def store_report(folder: Path, job: str, asked: JsonObject, report: JobReport) -
 
 def _plain(value: Any) -> PlainData:
     """Return an argument of ``judge_job`` as a file holds it: schemas and times are texts."""
-    if hasattr(value, "total_seconds"):
+    if isinstance(value, timedelta):
         return write_duration(duration_us("lateness", value))
     if hasattr(value, "fields"):  # the session of Spark that writes DDL may have ended
         return _columns(value, " ")

@@ -230,13 +230,16 @@ def describe_plainer(workload: Workload, small: Workload) -> list[str]:
     """Return a sentence if a smaller workload has other keys or values than the whole one."""
     changed = []
     for name in ("key", "value"):
-        known = {(e.stream, e.source_id, repr(getattr(e, name))) for e in workload.arrivals}
-        found = {(e.stream, e.source_id, repr(getattr(e, name))) for e in small.arrivals}
-        changed += [f"{name}s"] if found - known else []
+        found, known = (
+            {(each.stream, each.source_id, repr(getattr(each, name))) for each in every.arrivals}
+            for every in (small, workload)
+        )
+        if found - known:
+            changed.append(f"{name}s")
+    if not changed:
+        return []
     words = " and ".join(changed).capitalize()
-    return [f"{words} are made as plain as the failure allows; the input has others."] * any(
-        changed
-    )
+    return [f"{words} are made as plain as the failure allows; the input has others."]
 
 
 def _columns(workload: Workload, event: Event) -> str:
