@@ -265,6 +265,7 @@ def _of_script(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Itera
     found = [
         ((row["name"].removeprefix("sum_"), row["ts_us"] - since_us), Fraction(row["value"]))
         for row in rows_of(script.results(doors.spark, store))
+        if row["name"].startswith("sum_")
     ]
     yield from _differ("the results of scripts", found, oracle.sums(admitted).items())
     yield from _ledger(doors, "script", sum(not row.has_number for row in asked.values()), **places)

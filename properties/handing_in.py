@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import ScriptConfig, WatermarkConfig
 from model.vocabulary.join_load import LoadRules
-from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
+from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
 from properties.dirty_rows import BAD_DEVICE, DEVICES, PACKS, SECOND_US, TEXT, Types, read, write
 from properties.oracles import accounts as oracle
 from properties.oracles.accounts import Row
@@ -143,8 +143,11 @@ def _open(
     every = oracle.SIZE_S * 1_000
     names = [f"p{pack}{device}" for pack in range(PACKS - 1) for device in (*DEVICES, BAD_DEVICE)]
     totals = [Statement(f"sum_{name}", Window("sum", Sensor(name), every, every)) for name in names]
-    sensors = tuple((name, 3_600) for name in names)
-    script = ScriptConfig((Workflow("hall", tuple(totals)),), sensors, lateness_us=wait_us)
+    # What a sensor sent waits for one that sends nothing, also below its own watermark.
+    silent = f"p{PACKS}"
+    gaps = [Statement(f"gap_{name}", Arithmetic("-", Sensor(name), Sensor(silent))) for name in names]
+    sensors = tuple((name, 3_600) for name in (*names, silent))
+    script = ScriptConfig((Workflow("hall", (*totals, *gaps)),), sensors, lateness_us=wait_us)
     history = folder / "history"
     named: dict[str, Any] = {"load": LoadRules(), "history": True, "lateness_us": wait_us, **TEXTS}
     same_key: dict[str, Any] = {

@@ -27,6 +27,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         # sentences
         "model/vocabulary/script/problems.py",
         "model/vocabulary/extras.py",
+        # what a driver or a dashboard is told
+        "spark_impl/*/progress.py",
+        "spark_impl/runtime/failures.py",
         # how Java starts, what a wheel contains, how fast a machine is
         "spark_impl/class_archive.py",
         "spark_impl/runtime/packages.py",
