@@ -135,6 +135,19 @@ def _differ(what: str, found: Iterable[object], expected: Iterable[object]) -> I
             yield f"{what}: {more.total()} {verb}, such as {next(iter(more))}"
 
 
+def _known(listed: DataFrame) -> Iterator[tuple[object, ...]]:
+    """Yield arrival number, key and event time in seconds of each row of a list."""
+    for row in rows_of(listed):
+        yield row["seq"], row["key"], row["event_time_us"] // SECOND_US
+
+
+def _due(read: Mapping[int, Row]) -> Iterator[tuple[object, ...]]:
+    """Yield what a list has to say of the rows without a number."""
+    for seq, row in read.items():
+        if not row.has_number:
+            yield seq, row.device, int(row.at)
+
+
 def _cells(row: str) -> tuple[str, ...]:
     """Return the cells of a row that a list shows."""
     found = json.loads(row)
@@ -229,8 +242,8 @@ def _of_watermark(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> It
     store = doors.folder / "watermark"
     expected = oracle.windows(read, keeps_contents=False)
     yield from _windows(watermark.results(doors.spark, store), expected, counts)
-    found = [row["seq"] for row in rows_of(watermark.rejected(doors.spark, store))]
-    lacks = [seq for seq, row in enumerate(read) if not row.has_number]
+    lacks = list(_due(dict(enumerate(read))))
+    found = _known(watermark.rejected(doors.spark, store))
     yield from _differ("the list of watermark", found, lacks)
     yield from _ledger(doors, "watermark", len(lacks))
 
@@ -280,6 +293,8 @@ def _of_join(doors: Doors, read: Sequence[Row], first: int, counts: Counter[str]
     yield from differences
     pairs = rows_of(join.results(doors.spark, store, select=("r.source_text", "s.source_text")))
     found = [(row["query"], row["r_source_text"], row["s_source_text"]) for row in pairs]
+    told = [(row["query"], row["r_id"], row["s_id"], row["epoch"]) for row in pairs]
+    yield from _differ("the pairs that a sink was handed", doors.joined.elements(), told)
     before = {id(row) for row in read[:first]}
     early = [row for row in admitted if id(row) in before]
     queries = {"text": admitted, "function": admitted, "early": early}
@@ -293,8 +308,8 @@ def _of_join(doors: Doors, read: Sequence[Row], first: int, counts: Counter[str]
 def _spread(doors: Doors, read: Sequence[Row]) -> Iterator[str]:
     """Judge room ``grouping``; a row without a number is routed like any other."""
     mine = {seq: row for seq, row in enumerate(read) if row.side == "R"}
-    listed = rows_of(grouping.rejected(doors.spark, doors.folder / "grouping"))
-    lacks = [seq for seq, row in mine.items() if not row.has_number]
-    yield from _differ("the list of grouping", [row["seq"] for row in listed], lacks)
+    lacks = list(_due(mine))
+    listed = grouping.rejected(doors.spark, doors.folder / "grouping")
+    yield from _differ("the list of grouping", _known(listed), lacks)
     yield from _ledger(doors, "grouping", len(lacks), unasked=len(read) - len(mine))
     yield from _differ("what is spread", doors.spread.elements(), mine)

@@ -63,6 +63,8 @@ class Doors(NamedTuple):
     """The landing of the two sides, from which the stores were computed."""
     spread: Counter[int]
     """Arrival numbers that instances of room ``grouping`` have seen, with their counts."""
+    joined: Counter[Any]
+    """Pairs that a sink of room ``join`` was handed, with their epochs."""
     rows: list[Row]
     """All rows that were handed in."""
     halfway: Mapping[str, Halfway]
@@ -78,6 +80,7 @@ def hand_in(
     """
     types = {"all": TEXT, "R": TEXT, "S": typed}
     batches: dict[int, Counter[int]] = {}
+    epochs: dict[int, Counter[Any]] = {}
     halfway: Mapping[str, Halfway] = {}
     for number, rows in enumerate(files):
         write(folder / "all", number, rows, TEXT)
@@ -94,14 +97,15 @@ def hand_in(
         landing.run_available()
         if number:
             halfway = _ask_halfway(spark, folder)
-        runs = _open(spark, streams["all"], folder, batches)
+        runs = _open(spark, streams["all"], folder, batches, epochs)
         if number:
             join.withdraw(folder / "join", "early")
         with ThreadPoolExecutor(len(runs)) as pool:
             for done in [pool.submit(_run, query, is_last) for query in runs.values()]:
                 done.result()
     handed = [row for rows in files for row in rows]
-    return Doors(spark, folder, runs["slack"], landing, batches[max(batches)], handed, halfway)
+    seen, joined = batches[max(batches)], sum(epochs.values(), Counter())
+    return Doors(spark, folder, runs["slack"], landing, seen, joined, handed, halfway)
 
 
 def _ask_halfway(spark: SparkSession, folder: Path) -> Mapping[str, Halfway]:
@@ -126,9 +130,13 @@ def _ask_halfway(spark: SparkSession, folder: Path) -> Mapping[str, Halfway]:
 
 
 def _open(
-    spark: SparkSession, stream: DataFrame, folder: Path, batches: dict[int, Counter[int]]
+    spark: SparkSession,
+    stream: DataFrame,
+    folder: Path,
+    batches: dict[int, Counter[int]],
+    epochs: dict[int, Counter[Any]],
 ) -> dict[str, Any]:
-    """Open a query of each room, by its name."""
+    """Open a query of each room, by its name; two of them hand on what they have."""
     size, slide = f"{oracle.SIZE_S} seconds", f"{oracle.SLIDE_S} seconds"
     begun = over(stream, arrival="came", **COLUMNS)
     windows = begun.window(size, slide, tasks=2, dedup=True, delta=0.2, eps=0.1)
@@ -145,7 +153,9 @@ def _open(
     totals = [Statement(f"sum_{name}", Window("sum", Sensor(name), every, every)) for name in names]
     # What a sensor sent waits for one that sends nothing, also below its own watermark.
     silent = f"p{PACKS}"
-    gaps = [Statement(f"gap_{name}", Arithmetic("-", Sensor(name), Sensor(silent))) for name in names]
+    gaps = [
+        Statement(f"gap_{name}", Arithmetic("-", Sensor(name), Sensor(silent))) for name in names
+    ]
     sensors = tuple((name, 3_600) for name in (*names, silent))
     script = ScriptConfig((Workflow("hall", (*totals, *gaps)),), sensors, lateness_us=wait_us)
     history = folder / "history"
@@ -166,11 +176,15 @@ def _open(
         seen = at_instances(rows, batch, work, pa.schema([("seq", pa.int64())]))
         batches[batch.number] = Counter(seen.toArrow().column("seq").to_pylist())
 
+    def hand_on(pairs: DataFrame, epoch: int) -> None:
+        found = pairs.select("query", "r_id", "s_id").toArrow().to_pylist()
+        epochs[epoch] = Counter((*pair.values(), epoch) for pair in found)
+
     return {
         "slack": windows.sum("v").store_in(folder / "landed"),
         "watermark": WatermarkQuery(spark, config, history, folder / "watermark"),
         "script": ScriptQuery(spark, script, history, folder / "script"),
-        "join": chain.stream(*from_history(spark, history, **TEXTS), folder / "join"),
+        "join": chain.stream(*from_history(spark, history, **TEXTS), folder / "join", hand_on),
         "grouping": Grouping(instances=2, senders=2).stream(
             from_history(spark, history)[0], "key", folder / "grouping", keep, "seq", value="value"
         ),
