@@ -61,9 +61,7 @@ def acknowledge(copies: Copies, ack: Acknowledgement) -> Copies:
     """Mark the copy that an acknowledgement names with what was sent before it."""
     return tuple(
         [
-            copy._replace(sent=ack.sent)
-            if copy.block.number == ack.number and copy.sent < 0
-            else copy
+            copy._replace(sent=ack.sent) if copy.block.number == ack.number else copy
             for copy in copies
         ]
     )
