@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField, StructType
 
+from model.vocabulary.durations import Duration
 from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl import slack, watermark
 from spark_impl.repeated import find_repeated
@@ -55,7 +56,7 @@ class _Landed:
         self.landing.run_available()
         _run_all([query.flush for query in self.queries.values()])
 
-    def start(self, interval: str = "0 seconds") -> tuple[StreamingQuery, ...]:
+    def start(self, interval: Duration = "0 seconds") -> tuple[StreamingQuery, ...]:
         """Start the landing and all queries, and leave them running.
 
         If one of them fails, the others go on: wait for all.

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
+from model.vocabulary.durations import Duration
 from spark_impl import TALKATIVE
 from spark_impl.runtime import histories, queries, sources
 from spark_impl.runtime.failures import QueryProblem, sentence_of
@@ -214,7 +215,7 @@ def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
         _root = locate(root)
         _limits = Limits()
 
-        def _start(self, interval: str | None = None) -> StreamingQuery:
+        def _start(self, interval: Duration | None = None) -> StreamingQuery:
             begun.append(1)
             said = next(left)
 
