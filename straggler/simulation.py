@@ -14,7 +14,7 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
     """Simulate one timed run of a room.
 
     The settings are laid over the example of the room (docs/settings.md), in which unequal workers,
-    bursts and faults matter. With a ``scenario`` among them, all others have their defaults.
+    bursts and faults matter, fitted to the ``scenario`` if there is one among them.
 
     Raise ``ValueError`` with one sentence for an unknown or impossible setting, and
     :class:`straggler.errors.UsageError` for an unknown room or a setting above its limit.
@@ -30,7 +30,7 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
         >>> run = simulate("slack", seed=1, size="10 seconds", messages=500, speeds=[1.0, 0.5])
         >>> len(run.workload.arrivals)  # from four sources, in bursts
         2000
-        >>> len(simulate("slack", seed=1, scenario="umts", messages=500).plan.faults)
+        >>> len(simulate("slack", seed=1, scenario="umts", faults="none").plan.faults)
         0
     """
     require(isinstance(room, str), "room", room, "a text such as 'slack'")
