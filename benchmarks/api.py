@@ -38,7 +38,7 @@ The examples begin with `from straggler import *`; `spark` is a session and `fol
 empty folder. An example goes on from those above it.
 """
 TYPES = (
-    "model.vocabulary.durations: Duration; spark_impl.runtime.storage: Address;"
+    "spark_impl.runtime.cell_times: Duration; spark_impl.runtime.storage: Address;"
     " spark_impl.runtime.queries: Sink; spark_impl.runtime.limits: Limit;"
     " spark_impl.retention: Reader; model.vocabulary.join_predicates: Columns Constant Predicate;"
     " spark_impl.join.given: Condition;"

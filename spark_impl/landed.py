@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField, StructType
 
-from model.vocabulary.durations import Duration
 from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl import slack, watermark
 from spark_impl.repeated import find_repeated
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.landing import Landing
 from spark_impl.windows.answers import current_answers, rejected, window_struct
 from spark_impl.windows.arrival_files import NO_VALUE

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 from pyspark.sql import DataFrame
 
 from model.vocabulary import SlackConfig, WatermarkConfig
-from model.vocabulary.durations import Duration
 from spark_impl import slack, watermark
 from spark_impl.aggregates import Aggregation
 from spark_impl.landed import WINDOW, LandedQueries, LandedQuery, Query
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.histories import VALUE, name_values
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limit

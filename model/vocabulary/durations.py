@@ -8,13 +8,9 @@ files and streams.
 
 import re
 from collections.abc import Collection, Mapping
-from datetime import timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
-Duration: TypeAlias = str | timedelta
-"""A length of time: a ``timedelta``, or a text with a unit such as ``"6 hours"`` or ``"500ms"``. An
-argument whose name ends in its unit, such as ``size_us``, takes a number, too."""
 UNITS_US = {
     "us": 1,
     "ms": 1_000,

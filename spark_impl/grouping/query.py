@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import GroupingConfig
-from model.vocabulary.durations import Duration, in_unit_of_name, resolve_times
+from model.vocabulary.durations import in_unit_of_name, resolve_times
 from model.vocabulary.grouping import REASON_NOT_FINITE
 from model.vocabulary.settings import PlainData, defaults_of
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
@@ -40,6 +40,7 @@ from spark_impl.grouping.tasks import (
 )
 from spark_impl.grouping.windows import add_times, advance, rebalance, set_times, start
 from spark_impl.runtime import accounts, packages
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, note_history, require_history

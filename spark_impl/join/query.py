@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.durations import Duration, in_unit_of_name
+from model.vocabulary.durations import in_unit_of_name
 from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join.answers import (
@@ -30,6 +30,7 @@ from spark_impl.join.inputs import absent, union_inputs
 from spark_impl.join.matching import Guarded
 from spark_impl.join.store import KINDS, MATCHES, ChainStore
 from spark_impl.join.task import Options
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import (

@@ -37,10 +37,10 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from model.vocabulary.durations import Duration, duration_us
+from model.vocabulary.durations import duration_us
 from spark_impl.runtime import packages
 from spark_impl.runtime.accounts import REFUSED, Ledger, ledger_of_landing
-from spark_impl.runtime.cell_times import NUMBER_UNITS_US
+from spark_impl.runtime.cell_times import NUMBER_UNITS_US, Duration
 from spark_impl.runtime.columns import (
     FAULTS,
     STREAM,

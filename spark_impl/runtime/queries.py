@@ -15,9 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from model.vocabulary.durations import Duration, duration_us
+from model.vocabulary.durations import duration_us
 from spark_impl.runtime import packages
 from spark_impl.runtime.arrays import Values
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.failures import QueryProblem, wait_for, without_stack_traces
 from spark_impl.runtime.histories import read_parquet
 from spark_impl.runtime.limits import Limits

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hypothesis.strategies import SearchStrategy
 
 from model.checking.claims import Outcome, Verdict
-from model.vocabulary.durations import Duration, duration_us, write_duration
+from model.vocabulary.durations import duration_us, write_duration
 from model.vocabulary.settings import JsonObject
 from straggler.errors import UsageError
 from straggler.jobs import APPEND, MODES
@@ -30,6 +30,8 @@ from straggler.judging.systems import open_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from spark_impl.runtime.cell_times import Duration
 
 STREAMS = 24
 HANGS = "the job hangs: a stream made no progress for minutes"
@@ -120,7 +122,7 @@ def judge_job(
     mode: str = APPEND,
     columns: Mapping[str, SearchStrategy[Any]] | None = None,
     keys: Sequence[str] = (),
-    lateness: Duration | None = None,
+    lateness: "Duration | None" = None,
     upsert: Sequence[str] | None = None,
     redelivered: Sequence[str] = (),
     sink: SinkMaker | None = None,
@@ -207,7 +209,7 @@ def _begun(
     spark: "SparkSession | None",
     *,
     mode: str = APPEND,
-    lateness: Duration | None = None,
+    lateness: "Duration | None" = None,
     sink: SinkMaker | None = None,
     upsert: Sequence[str] | None = None,
     rows: Any = None,
@@ -309,7 +311,7 @@ def _stop_all(session: "SparkSession") -> None:
             query.stop()
 
 
-def lateness_of(given: Duration | None) -> int | None:
+def lateness_of(given: "Duration | None") -> int | None:
     """Return a lateness in microseconds; raise :class:`UsageError` if it is none."""
     if given is None:
         return None

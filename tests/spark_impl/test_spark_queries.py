@@ -25,9 +25,9 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
-from model.vocabulary.durations import Duration
 from spark_impl import TALKATIVE
 from spark_impl.runtime import histories, queries, sources
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.queries import STARTS, TOO_SLOW, Runnable, log
