@@ -1,11 +1,11 @@
 """The page of settings: every setting of every room, from its declaration."""
 
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 
 from model.vocabulary.settings import Setting
 from sim.sweep.measurable import measurables
 from straggler.options import default_in_words
-from straggler.rooms import find_room
 
 HEADER = """\
 # Settings of timed runs
@@ -21,8 +21,9 @@ values are separated by commas. In parentheses: the meaning of `auto`, `none` or
 Every room has an *example*, in which unequal workers, bursts and faults matter.
 `straggler sim ROOM` runs it, and so does `simulate("ROOM")` in Python. Given settings are laid over
 the example: each replaces the example's own, and what cannot stand beside them is left out, such as
-a fault on a worker that the run lacks. There is one exception: if a `scenario` is given, every
-other setting starts from its default. An experiment always starts from the defaults.
+a fault on a worker that the run lacks. If `slack` or `watermark` are given another `scenario`, the
+work and faults of the example are fitted to the rate and the length of its stream. `faults=none`
+leaves out the faults. An experiment always starts from the defaults.
 """
 
 
@@ -34,7 +35,8 @@ def markdown(rooms: Iterable[str]) -> str:
 def _section(room: str) -> str:
     rows = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
     rows += _rows(measurables(room)["sim"].settings)
-    example = ", ".join([f"`{name}={text}`" for name, text in find_room(room).example.items()])
+    settings = import_module(f"sim.{room}").example()
+    example = ", ".join([f"`{name}={text}`" for name, text in settings.items()])
     return "\n".join([f"## Room `{room}`", "", f"Example: {example}.", "", *rows, ""])
 
 

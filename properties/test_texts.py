@@ -22,7 +22,12 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
 from model.vocabulary import GroupingConfig, JoinConfig, ScriptConfig, SlackConfig, WatermarkConfig
-from model.vocabulary.durations import duration_us, parse_duration_us, write_duration
+from model.vocabulary.durations import (
+    duration_us,
+    in_unit_of_name,
+    parse_duration_us,
+    write_duration,
+)
 from model.vocabulary.hashing import stable_hash
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import read_settings, settings_of
@@ -104,6 +109,20 @@ def test_a_timedelta_is_its_number_of_microseconds(time: timedelta) -> None:
     for wrong in (one_more, time.days, None, MOST + timedelta(1)):
         with pytest.raises(ValueError, match="size is "):
             duration_us("size", wrong)
+
+
+@given(st.integers(1, 10**12))
+def test_a_time_is_a_text_a_timedelta_or_a_number_in_the_unit_of_its_name(us: int) -> None:
+    given: Any
+    for given in (us, timedelta(microseconds=us), write_duration(us)):
+        assert SlackConfig(given, given) == SlackConfig(us, us)
+        assert LoadRules(out_after_us=given).out_after_us == us
+        assert GroupingConfig(2, latency_us=(given, 0)) == GroupingConfig(2, latency_us=(us, 0))
+        seconds = given / 1e6 if given is us else given
+        assert in_unit_of_name("patience_s", seconds) == us / 1e6
+    for name, value in {"size_us": "5 s", "gamma_us": "1"}.items():
+        with pytest.raises(ValueError, match=f"^{name} is '{value}'; it must be an integer"):
+            SlackConfig.from_json({"size_us": us, "slide_us": us, name: value})
 
 
 _KINDS = SlackConfig, WatermarkConfig, JoinConfig, GroupingConfig, ScriptConfig

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructField, StructType
 from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl import slack, watermark
 from spark_impl.repeated import find_repeated
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.landing import Landing
 from spark_impl.windows.answers import current_answers, rejected, window_struct
 from spark_impl.windows.arrival_files import NO_VALUE
@@ -55,7 +56,7 @@ class _Landed:
         self.landing.run_available()
         _run_all([query.flush for query in self.queries.values()])
 
-    def start(self, interval: str = "0 seconds") -> tuple[StreamingQuery, ...]:
+    def start(self, interval: Duration = "0 seconds") -> tuple[StreamingQuery, ...]:
         """Start the landing and all queries, and leave them running.
 
         If one of them fails, the others go on: wait for all.

@@ -4,8 +4,8 @@ Rules of this file:
 
 1. A time may have a unit, and then its name needs no ``_us``: ``size=5s`` is ``size_us=5000000``.
 2. Given settings are laid over the example of a room. What cannot stand beside them is left out:
-   a fault of the example on a worker that the run lacks, and settings in :data:`EXCLUDED`.
-3. Whoever gives a ``scenario`` starts from the defaults, without the example.
+   a fault of the example on a worker that the run lacks, and settings in :data:`EXCLUDED`. If a
+   ``scenario`` is given, the example is fitted to it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,11 +87,10 @@ def in_units(sentence: str, texts: Iterable[str]) -> str:
 
 def example_of(room: Room, given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a room's example that hold beside the given ones, as texts."""
-    if "scenario" in given:
-        return {}
-    found = {
+    example = import_module(f"sim.{room.name}").example
+    found: dict[str, str] = {
         name: text
-        for name, text in room.example.items()
+        for name, text in example(given.get("scenario", "")).items()
         if name not in given and EXCLUDED.get(name) not in given
     }
     if "faults" in found:

@@ -1,9 +1,8 @@
 """Timed runs of every room, for programs that simulate without the command line."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 
-from model.vocabulary.durations import in_durations, resolve_times
+from model.vocabulary.durations import in_durations, in_unit_of_name, resolve_times
 from model.vocabulary.settings import Setting, require
 from sim.kernel.run import TimedRun
 from straggler.assignments import over_example, setting_in_us, settings_of_room
@@ -15,7 +14,7 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
     """Simulate one timed run of a room.
 
     The settings are laid over the example of the room (docs/settings.md), in which unequal workers,
-    bursts and faults matter. With a ``scenario`` among them, all others have their defaults.
+    bursts and faults matter, fitted to the ``scenario`` if there is one among them.
 
     Raise ``ValueError`` with one sentence for an unknown or impossible setting, and
     :class:`straggler.errors.UsageError` for an unknown room or a setting above its limit.
@@ -24,14 +23,14 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
         room: ``"slack"``, ``"join"``, ``"grouping"``, ``"watermark"`` or ``"script"``.
         seed: whole number of at least 0; the same seed gives the same run.
         **settings: settings of ``straggler sim ROOM --set`` (docs/settings.md, with defaults), a
-            list for several values. A time such as ``size_us`` may be given as ``size``, a text
-            with a unit or a ``timedelta``.
+            list for several values. A time such as ``size_us`` may be given as ``size``, a
+            duration with its unit.
 
     Examples:
         >>> run = simulate("slack", seed=1, size="10 seconds", messages=500, speeds=[1.0, 0.5])
         >>> len(run.workload.arrivals)  # from four sources, in bursts
         2000
-        >>> len(simulate("slack", seed=1, scenario="umts", messages=500).plan.faults)
+        >>> len(simulate("slack", seed=1, scenario="umts", faults="none").plan.faults)
         0
     """
     require(isinstance(room, str), "room", room, "a text such as 'slack'")
@@ -41,7 +40,8 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
     known = settings_of_room(room)
     texts: dict[str, str] = {}
     for name, value in resolve_times(settings, known).items():
-        text = known[name].write(value) if name in known else str(value)
+        number = value if isinstance(value, str) else in_unit_of_name(name, value)
+        text = known[name].write(number) if name in known else str(value)
         texts |= setting_in_us(name, text, known)
     try:
         return found.simulate(over_example(found, texts), int(seed))
@@ -57,7 +57,4 @@ def _as_given(sentence: str, given: Mapping[str, object], known: Mapping[str, Se
     value = given.get(name, "")
     if not isinstance(value, str) and name in known:
         sentence = sentence.replace(f"is {known[name].write(value)!r};", f"is {value!r};", 1)
-    short = name.removesuffix("_us")
-    if isinstance(value, timedelta) and short not in known:
-        sentence += f"; {short} takes a timedelta"
     return in_durations(sentence, times)

@@ -12,7 +12,9 @@ from typing import TypeVar
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.settings import JsonObject, PlainData, Settings
+from model.vocabulary.workload import ISO
 from straggler.errors import UsageError
+from straggler.inputs.columns import DEFAULT_COLUMNS
 from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_name
 from straggler.inputs.tables import Recording, cuts_into
 from straggler.options import Arguments
@@ -60,6 +62,7 @@ def make_case(
 
     Arrivals are cut into ``--batches`` micro-batches, or ``batches`` without that option.
     """
+    has_files = source.set_aside and (args.input or getattr(args, "r", None))
     workload = Workload(
         room,
         source.events,
@@ -67,6 +70,7 @@ def make_case(
         cuts_into(len(source.events), args.batches or batches),
         seed=args.seed,
         name=f"{source.name}, {title}",
+        time_unit=(args.time_unit or DEFAULT_COLUMNS.time_unit) if has_files else ISO,
     )
     return Case(source.name, source.label, title, workload, source.set_aside)
 

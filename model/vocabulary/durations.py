@@ -1,7 +1,9 @@
 """Durations as people write them: ``500ms``, ``6h``, and Spark's intervals such as ``6 hours``.
 
-Settings, options and conditions with a length of time are read here. Points in time are read by
-``iso_times`` in conditions of joins, by ``spark_impl/runtime/cell_times.py`` in files and streams.
+A duration is such a text, a ``timedelta``, or a number in the unit in which its name ends, such as
+``size_us``. Settings, arguments, options and conditions with a length of time are read here. Points
+in time are read by ``iso_times`` in conditions of joins, by ``spark_impl/runtime/cell_times.py`` in
+files and streams.
 """
 
 import re
@@ -32,6 +34,8 @@ _WORDS_US = {
 }
 """Spark's units; months and years have no fixed length."""
 _KNOWN_US = {**UNITS_US, **_WORDS_US, **{f"{name}s": us for name, us in _WORDS_US.items()}}
+_ENDS_US = {"_us": 1, "_s": UNITS_US["s"]}
+"""Units of numbers, by the end of their names."""
 _PART = r"([+-]?\d+(?:\.\d+)?) *([a-z]+)"
 _DURATION = re.compile(rf"(?:interval +)?{_PART}(?: +{_PART})*")
 
@@ -85,6 +89,21 @@ def duration_us(name: str, value: Any, in_us: str = "") -> int:
     if in_us:
         msg += f"; {in_us} takes microseconds"
     raise ValueError(msg)
+
+
+def in_unit_of_name(name: str, value: Any) -> Any:
+    """Return a text or a ``timedelta`` in the unit in which ``name`` ends, ``_us`` or ``_s``.
+
+    Any other value is returned as it is, and so is that of a name without such an end; of a list,
+    each element counts. Raise ``ValueError`` with one sentence for a text that is no duration.
+    """
+    unit = next((us for end, us in _ENDS_US.items() if name.endswith(end)), None)
+    if isinstance(value, tuple | list):
+        return type(value)([in_unit_of_name(name, each) for each in value])
+    if unit is None or not (isinstance(value, str) or hasattr(value, "total_seconds")):
+        return value
+    us = duration_us(name, value)
+    return us if unit == 1 else us / unit
 
 
 def resolve_times(given: Mapping[str, object], known: Collection[str]) -> dict[str, object]:

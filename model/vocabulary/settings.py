@@ -33,7 +33,7 @@ from typing import (
     get_type_hints,
 )
 
-from model.vocabulary.durations import TOO_LONG_US, in_durations, resolve_times
+from model.vocabulary.durations import TOO_LONG_US, in_durations, in_unit_of_name, resolve_times
 
 T = TypeVar("T")
 Text = Mapping[str, str]
@@ -281,7 +281,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, each in settings_of(type(self)).items():
-            each.check(getattr(self, name))
+            value = in_unit_of_name(name, getattr(self, name))
+            object.__setattr__(self, name, value)
+            each.check(value)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -289,11 +291,9 @@ class Settings:
 
     @classmethod
     def of(cls, **given: PlainData) -> Self:
-        """Build from settings whose times may have a unit: ``of(size="6 hours", tasks=4)``.
+        """Build from settings whose times need no ``_us``: ``of(size="6 hours", tasks=4)``.
 
-        A time ``size_us`` may be given as ``size``: an interval as Spark reads it, a short text
-        like ``6h``, or a ``timedelta``. Raise ``ValueError`` with one sentence for an unknown or
-        missing name or a bad value.
+        Raise ``ValueError`` with one sentence for an unknown or missing name or a bad value.
         """
         known = defaults_of(cls)
         values = resolve_times(given, known)
@@ -317,7 +317,11 @@ class Settings:
         known = defaults_of(cls)
         data = {name: each for name, each in data.items() if (name, each) not in cls.gone.items()}
         require_known(data, known, [name for name in known if known[name] is MISSING])
-        return cls(**cls._decoded({**cls.new, **data}))
+        values = cls._decoded({**cls.new, **data})
+        for name, each in settings_of(cls).items():
+            if name.endswith("_us") and name in values:  # a file has no durations with a unit
+                each.check(values[name])
+        return cls(**values)
 
     @classmethod
     def _decoded(cls, data: JsonObject) -> dict[str, PlainData]:

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 from model.vocabulary.settings import JsonObject, PlainData, is_int
 
 VERSION = 1
+ISO = "iso"
+TIME_UNITS = ("us", "ms", "s", "ns", ISO)
+"""Units of times in files of users: numbers since 1970, or texts of ISO 8601."""
 
 
 class Event(NamedTuple):
@@ -138,6 +141,9 @@ class Workload:
     """True to flush the stream after the last batch; the flush is a batch of its own."""
     name: str = field(default="workload", compare=False)
     """Name in reports; workloads that differ in it only are equal."""
+    time_unit: str = field(default=ISO, compare=False)
+    """Unit in which reports write times, that of the input: ``"us"``, ``"ms"``, ``"s"``, ``"ns"``
+    or ``"iso"``. The times of the workload itself are microseconds."""
 
     def __post_init__(self) -> None:
         bounds = (0, *self.cuts, len(self.arrivals))
@@ -166,6 +172,7 @@ class Workload:
             "cuts": list(self.cuts),
             "faults": [list(fault) for fault in self.faults],
             "flush": self.flush,
+            **({} if self.time_unit == ISO else {"time_unit": self.time_unit}),
             "arrivals": [_row(event) for event in self.arrivals],
         }
 
@@ -186,6 +193,7 @@ class Workload:
                 cuts=tuple(data["cuts"]),
                 faults=tuple(Fault(*fault) for fault in data["faults"]),
                 flush=bool(data["flush"]),
+                time_unit=str(data.get("time_unit", ISO)),
                 arrivals=tuple(_event(row, numbers) for row in data["arrivals"]),
             )
         except (KeyError, TypeError, OverflowError) as error:

@@ -102,6 +102,22 @@ SETTINGS: Mapping[str, Setting] = {
     **schema(Costs, ChainTuning, Control, Limits, capacity=200, blocks="adaptive"),
 }
 
+EXAMPLE = {
+    "scenario": "bursts",
+    "seconds": "30",
+    "capacity": "500",
+    "message_us": "250us",
+    "tuple_us": "250us",
+    "comparison_us": "50us",
+    "faults": "slow worker-1 15s 5s 3; fail worker-2 25s 1s",
+}
+"""Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
+
+
+def example(_scenario: str = "") -> Mapping[str, str]:
+    """Return the settings of the example, which suit all scenarios."""
+    return EXAMPLE
+
 
 def from_settings(texts: Mapping[str, str], seed: int) -> ChainRun:
     """Run the room with these settings, and defaults for all others.

@@ -3,6 +3,6 @@
 from sim.kernel.run import TimedRun
 from sim.script.measurables import side_by_side
 from sim.script.room import simulate
-from sim.script.settings import SETTINGS, from_settings
+from sim.script.settings import SETTINGS, example, from_settings
 
-__all__ = ["SETTINGS", "TimedRun", "from_settings", "side_by_side", "simulate"]
+__all__ = ["SETTINGS", "TimedRun", "example", "from_settings", "side_by_side", "simulate"]

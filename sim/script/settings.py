@@ -76,6 +76,20 @@ SETTINGS: Mapping[str, Setting] = {
     **schema(ScriptTuning, result_us=3_000.0),
 }
 
+EXAMPLE = {
+    "seconds": "20",
+    "placements": "by-unit,all-split",
+    "service_us": "5ms",
+    "result_us": "5ms",
+    "faults": "slow worker-1 5s 4s 2; fail worker-2 14s 1s",
+}
+"""Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
+
+
+def example(_scenario: str = "") -> Mapping[str, str]:
+    """Return the settings of the example, which suit all scenarios."""
+    return EXAMPLE
+
 
 class ReadyRun(NamedTuple):
     """A run that is ready to start."""

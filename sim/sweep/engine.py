@@ -11,6 +11,7 @@ Rules of this file:
 import shlex
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from time import perf_counter
 from typing import NamedTuple, TypeAlias
 
@@ -220,13 +221,14 @@ def _failed(task: _Task, addresses: Iterable[str]) -> tuple[Failed, ...]:
 def _again(task: _Task, run: SweepRun) -> str:
     """Return the command that repeats a run: `sim` for a timed run, otherwise the sweep.
 
-    The command names a scenario, because `sim` takes what is missing from an example otherwise.
+    The command has the default of each setting that `sim` would take from an example otherwise.
     """
     experiment = task.experiment
     if experiment.run != "sim":
         return task.again
     known = measurable(experiment.room, experiment.run).settings
-    usual = {name: known[name].write(known[name].default) for name in known if name == "scenario"}
+    example = import_module(f"sim.{experiment.room}").example()
+    usual = {name: known[name].write(known[name].default) for name in example}
     texts = {**usual, **run.settings}
     settings = [f"--set {shlex.quote(f'{key}={text}')}" for key, text in texts.items()]
     return " ".join([f"straggler sim {experiment.room} --seed {run.seed}", *settings])

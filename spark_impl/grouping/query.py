@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import GroupingConfig
-from model.vocabulary.durations import resolve_times
+from model.vocabulary.durations import in_unit_of_name, resolve_times
 from model.vocabulary.grouping import REASON_NOT_FINITE
 from model.vocabulary.settings import PlainData, defaults_of
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
@@ -40,6 +40,7 @@ from spark_impl.grouping.tasks import (
 )
 from spark_impl.grouping.windows import add_times, advance, rebalance, set_times, start
 from spark_impl.runtime import accounts, packages
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, note_history, require_history
@@ -65,7 +66,7 @@ class Grouping:
         instances: number of instances of the operator.
         policy: rule of the router, such as ``"tag"``, ``"key"`` or ``"pkg"`` (docs/grouping.md).
         times_us: microseconds that each instance takes for a tuple; None: all take equally long.
-            Or give ``times``, texts with a unit or ``timedelta``; likewise ``transfer``.
+            Or give ``times``, durations with their unit; likewise ``transfer``.
         transfer_us: microseconds that a tuple takes on the line to each instance, for a stream that
             measures times: none of these is shorter, but times that ``work`` returns stand as they
             are. None: service alone is measured.
@@ -80,8 +81,8 @@ class Grouping:
         instances: int,
         policy: str = "tag",
         *,
-        times_us: Sequence[int] | None = None,
-        transfer_us: Sequence[int] | None = None,
+        times_us: Sequence[int | Duration] | None = None,
+        transfer_us: Sequence[int | Duration] | None = None,
         **settings: PlainData,
     ) -> None:
         known = defaults_of(GroupingConfig).keys() | {"transfer_us"}
@@ -287,12 +288,12 @@ class Spreader:
 
 
 def times_of(
-    config: GroupingConfig, given: Sequence[int], name: str = "the times"
+    config: GroupingConfig, given: Sequence[int | Duration], name: str = "the times"
 ) -> tuple[int, ...]:
     """Return the times as integers. Raise :class:`InputProblem` unless every instance has one."""
     try:
-        times = tuple(map(index, given))
-    except TypeError:
+        times = tuple([index(in_unit_of_name("times_us", each)) for each in given])
+    except (TypeError, ValueError):
         times = ()
     if len(times) != config.instances or min(times) < 1:
         msg = f"{name} {given!r} are not {config.instances} whole microseconds, each at least 1"
@@ -360,7 +361,7 @@ class GroupingStream(Runnable):
     def _batch(self, rows: DataFrame, number: int) -> None:
         self._spreader.advance(rows, self._work, number)
 
-    def _start(self, interval: str | None = None) -> StreamingQuery:
+    def _start(self, interval: Duration | None = None) -> StreamingQuery:
         writer = self._spreader.writer
         require_checkpoint(self._checkpoint, writer, writer.look().last)
         return start_batches(self._rows, self._checkpoint, self._batch, interval)

@@ -4,12 +4,12 @@ import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
+from model.vocabulary.durations import in_unit_of_name
 from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join.answers import (
@@ -30,6 +30,7 @@ from spark_impl.join.inputs import absent, union_inputs
 from spark_impl.join.matching import Guarded
 from spark_impl.join.store import KINDS, MATCHES, ChainStore
 from spark_impl.join.task import Options
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.limits import Limit, Limits
 from spark_impl.runtime.provenance import history_of, require_history
 from spark_impl.runtime.queries import (
@@ -66,15 +67,15 @@ class ChainJoin:
             ``"r.pm25 apart 5 of s.pm25"``, or a function on columns
             (:data:`spark_impl.join.matching.FreePredicate`), or a dict of several by name, which
             share the chain.
-        window: ``window_us`` as a text with a unit such as ``"5 seconds"``, or a ``timedelta``.
+        window: ``window_us`` as a duration with its unit.
         block_size: most tuples of a message between workers; with ``load``, the largest such size.
         credit: most messages to a neighbour that it has not acknowledged.
         lateness_us: how far a tuple may be behind the largest event time of its stream, in
             microseconds; a later one is rejected. None rejects none.
-        lateness: ``lateness_us`` as a text with a unit or a ``timedelta``.
+        lateness: ``lateness_us`` as a duration with its unit.
         idle_after_us: how far a stream may advance, in microseconds, before a silent other one
             stops holding back results. None: a silent stream holds them back.
-        idle_after: ``idle_after_us`` as a text with a unit or a ``timedelta``.
+        idle_after: ``idle_after_us`` as a duration with its unit.
         epochs: triples of a query, and the first and last micro-batch whose tuples it pairs; None
             for no last one. A query that is not named pairs all tuples.
         load: rules by which the chain follows its load; None keeps workers and block size.
@@ -96,21 +97,21 @@ class ChainJoin:
     def __init__(
         self,
         workers: int | tuple[int, int],
-        window_us: int | None = None,
+        window_us: int | Duration | None = None,
         predicate: Condition | Mapping[str, Condition] | None = None,
         *,
-        window: str | timedelta | None = None,
+        window: Duration | None = None,
         block_size: int = 64,
         credit: int = 16,
-        lateness_us: int | None = None,
-        lateness: str | timedelta | None = None,
-        idle_after_us: int | None = None,
-        idle_after: str | timedelta | None = None,
+        lateness_us: int | Duration | None = None,
+        lateness: Duration | None = None,
+        idle_after_us: int | Duration | None = None,
+        idle_after: Duration | None = None,
         epochs: tuple[tuple[str, int, int | None], ...] = (),
         load: LoadRules | None = None,
         recording: bool = False,
         history: bool = False,
-        patience_s: float = 60.0,
+        patience_s: float | Duration = 60.0,
         r_columns: Mapping[str, str] | None = None,
         s_columns: Mapping[str, str] | None = None,
     ) -> None:
@@ -120,7 +121,7 @@ class ChainJoin:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         columns = {R: declare_columns(R, r_columns), S: declare_columns(S, s_columns)}
         self._free = {name: each for name, each in given.items() if callable(each)}
-        self._options = Options(recording, history, patience_s)
+        self._options = Options(recording, history, in_unit_of_name("patience_s", patience_s))
         least, most = range_of(workers, load)
         times = {
             "window_us": window_us,
@@ -302,7 +303,7 @@ class ChainStream(Runnable):
         # Again, because a crash may have come before it.
         self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
 
-    def _start(self, interval: str | None = None) -> StreamingQuery:
+    def _start(self, interval: Duration | None = None) -> StreamingQuery:
         require_checkpoint(self._checkpoint, self._chain.writer, self._micro_batches - 1)
         self._chain.note()
         return start_batches(self._rows, self._checkpoint, self._epoch, interval)

@@ -244,7 +244,7 @@ class Landing(Runnable):
         """
         return files_left_out(self._rows, self._checkpoint)
 
-    def _start(self, interval: str | None = None) -> StreamingQuery:
+    def _start(self, interval: Duration | None = None) -> StreamingQuery:
         # Once more, because another landing may have begun the history at the same time.
         self._open()
         self._last = self._read = None  # another landing may have added rows since

@@ -15,8 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from model.vocabulary.durations import duration_us
 from spark_impl.runtime import packages
 from spark_impl.runtime.arrays import Values
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.failures import QueryProblem, wait_for, without_stack_traces
 from spark_impl.runtime.histories import read_parquet
 from spark_impl.runtime.limits import Limits
@@ -118,7 +120,7 @@ class Runnable:
                         raise
                     log.info("the query of %s starts again: %s", self._root, problem)
 
-    def start(self, interval: str = "0 seconds") -> StreamingQuery:
+    def start(self, interval: Duration = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running.
 
         Args:
@@ -137,7 +139,7 @@ class Runnable:
         """The folder that the query writes."""
         raise NotImplementedError
 
-    def _start(self, interval: str | None = None) -> StreamingQuery:
+    def _start(self, interval: Duration | None = None) -> StreamingQuery:
         """Start the query; without an interval it ends when it has processed everything."""
         raise NotImplementedError
 
@@ -175,7 +177,7 @@ class HistoryQuery(Runnable):
     def _root(self) -> Location:
         return self.store.root
 
-    def _start(self, interval: str | None = None) -> StreamingQuery:
+    def _start(self, interval: Duration | None = None) -> StreamingQuery:
         self._open()
         writer = TableWriter(self.store.root, self.source, self._checkpoint)
         require_checkpoint(self._checkpoint, writer, writer.view.last)
@@ -203,7 +205,7 @@ def start_batches(
     rows: DataFrame,
     checkpoint: Location,
     on_batch: Callable[[DataFrame, int], None],
-    interval: str | None = None,
+    interval: Duration | None = None,
 ) -> StreamingQuery:
     """Start a stream that calls ``on_batch`` with every micro-batch and its number.
 
@@ -222,7 +224,9 @@ def start_batches(
 
     require_identity(checkpoint)
     remove_unwritten_plan(checkpoint)
-    trigger: Any = {"availableNow": True} if interval is None else {"processingTime": interval}
+    trigger: Any = {"availableNow": True}
+    if interval is not None:
+        trigger = {"processingTime": f"{duration_us('interval', interval)} microseconds"}
     writer = (
         rows.writeStream.outputMode("append")
         .option("checkpointLocation", checkpoint.for_spark)

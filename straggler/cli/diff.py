@@ -18,7 +18,6 @@ from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
-from straggler.inputs.columns import DEFAULT_COLUMNS, ISO
 from straggler.judging import counterexamples
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
@@ -334,9 +333,7 @@ def _judge_one(
         )
         report = trial.report(case.workload, args.counterexamples)
         report[-1:-1] = _describe_numbers(args, case)
-        has_files = case.set_aside and (args.input or getattr(args, "r", None))
-        unit = (args.time_unit or DEFAULT_COLUMNS.time_unit) if has_files else ISO
-        found.reports.append(render.with_times(report, unit))
+        found.reports.append(render.with_times(report, case.workload.time_unit))
     return judgement
 
 

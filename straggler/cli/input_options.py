@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from model.vocabulary.workload import TIME_UNITS
 from straggler.errors import UsageError
-from straggler.inputs.columns import NO_GUARD_US, TIME_UNITS, Columns
+from straggler.inputs.columns import NO_GUARD_US, Columns
 from straggler.inputs.text_files import is_stream
 from straggler.options import LATENESS, QUERY, Arguments, Duration, Option
 from straggler.rooms import Room

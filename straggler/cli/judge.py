@@ -144,7 +144,7 @@ def run(args: Arguments) -> int:
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
     for each in judgements:
-        lines += render.with_times(each.broken)
+        lines += render.with_times(each.broken, each.case.workload.time_unit)
     render.print_lines(out, lines)
     write_json(args.json, [each.to_json() for each in judgements])
     return render.EXIT_CODES[worst(each.outcome for each in judgements)]

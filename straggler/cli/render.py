@@ -26,8 +26,8 @@ from rich.text import Text
 
 from model.checking.claims import NOT_ANSWERED, Outcome
 from model.vocabulary.texts import escaped, escaped_lines
+from model.vocabulary.workload import ISO
 from straggler.errors import counted
-from straggler.inputs.columns import ISO
 from straggler.judging.judge import Judgement
 from straggler.judging.levels import ANSWERS
 from straggler.options import STDIO

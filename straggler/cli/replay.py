@@ -76,7 +76,8 @@ def run(args: Arguments) -> int:
         broken = with_hint_of(found.broken, trial.broken(found.workload))
     out = render.console()
     if broken:
-        render.print_lines(out, [*render.with_times(broken), "It still fails."])
+        lines = render.with_times(broken, found.workload.time_unit)
+        render.print_lines(out, [*lines, "It still fails."])
         return 1
     render.print_lines(out, [f"{args.file.name} does not fail any more."])
     return 0

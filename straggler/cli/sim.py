@@ -34,7 +34,7 @@ examples:
   straggler sim slack --plot run.svg                unequal workers, bursts, two faults
   straggler sim slack --set control=max --set size=5s --plot run.svg
   straggler sim join --set scale=yes --set workers=2 --plot chain.svg
-  straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
+  straggler sim grouping --set scenario=swap --set policies=all
   straggler sim script --set disorder=bursts --set workers=3 --plot run.svg
   straggler sim watermark --set reading=scaled --set k=20 --plot run.svg
   straggler sim watermark --set faults="slow worker-1 2s 500ms 4; fail worker-0 9s 1s"
@@ -42,7 +42,7 @@ examples:
   straggler sim slack --set nonsense=1              lists the settings there are
 
 Without --set, an example runs in which unequal workers, bursts and faults matter. Settings are laid
-over it; but whoever gives a scenario starts from the defaults. docs/settings.md has both.
+over it; faults=none leaves out its faults. docs/settings.md has the example and the defaults.
 """
 
 CHANGED = {
@@ -146,9 +146,7 @@ def _about_example(room: Room, given: Mapping[str, str]) -> Iterator[str]:
     example = example_of(room, given)
     if example:
         line = " ".join([f"--set {name}={shlex.quote(text)}" for name, text in example.items()])
-        usual = settings_of_room(room.name)["scenario"].default
         yield f"From the example: {line}"
-        yield f"A scenario that is given, such as --set scenario={usual}, runs without the example."
 
 
 def _untried(timed: "TimedRun") -> Iterator[Remark]:

@@ -6,8 +6,6 @@ from typing import Any
 
 from model.vocabulary.durations import UNITS_US
 
-ISO = "iso"
-TIME_UNITS = ("us", "ms", "s", "ns", ISO)
 MAX_FUTURE_US = UNITS_US["d"]
 """Default of the guard: how far an event time may lie beyond its arrival time."""
 NO_GUARD_US = 1 << 60

@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from model.vocabulary import Event, Trace, Workload
-from model.vocabulary.settings import PlainData, nearest, require
+from model.vocabulary.settings import PlainData, nearest, one_of, require
 from model.vocabulary.trace import TraceReader, parse_object, refuse_long_integers
-from model.vocabulary.workload import VERSION
+from model.vocabulary.workload import TIME_UNITS, VERSION
 from straggler.errors import UsageError, counted
 from straggler.inputs.text_files import name_of, read_lines
 
@@ -30,6 +30,7 @@ _FIELDS: Mapping[str, tuple[type, str]] = {
     "cuts": (list, "an array"),
     "faults": (list, "an array"),
     "flush": (bool, "true or false"),
+    "time_unit": (str, "a text"),
     "arrivals": (list, "an array"),
 }
 
@@ -109,7 +110,7 @@ def parse_workload(data: PlainData) -> Workload:
 
 def _refuse_fields(data: dict[str, PlainData]) -> None:
     for name in _FIELDS:
-        if name not in data:
+        if name not in data and name != "time_unit":
             msg = f"the field {name!r} of a workload is missing"
             raise ValueError(msg)
     for name, value in data.items():
@@ -118,6 +119,8 @@ def _refuse_fields(data: dict[str, PlainData]) -> None:
             raise ValueError(msg + nearest(name, _FIELDS))
         kind, expected = _FIELDS[name]
         require(type(value) is kind, name, value, expected)
+    if "time_unit" in data:
+        require(data["time_unit"] in TIME_UNITS, "time_unit", data["time_unit"], one_of(TIME_UNITS))
     for cut in data["cuts"]:
         require(type(cut) is int, "a cut", cut, "an integer")
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from model.vocabulary.join_predicates import BOOLEAN, INTEGER, LARGEST, NUMBER, TEXT, TIME
+from model.vocabulary.workload import ISO
 from spark_impl.runtime import cells
 from spark_impl.runtime.cell_arrays import (
     MISSING,
@@ -29,7 +30,6 @@ from spark_impl.runtime.cell_arrays import (
 )
 from spark_impl.runtime.cell_times import read_times
 from straggler.errors import UsageError
-from straggler.inputs.columns import ISO
 from straggler.inputs.frames import Frame
 
 NOTHING = r"^(?i)(na|n/a|null|none)?$"

@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from datetime import timedelta
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +30,8 @@ from straggler.judging.systems import open_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from spark_impl.runtime.cell_times import Duration
 
 STREAMS = 24
 HANGS = "the job hangs: a stream made no progress for minutes"
@@ -121,7 +122,7 @@ def judge_job(
     mode: str = APPEND,
     columns: Mapping[str, SearchStrategy[Any]] | None = None,
     keys: Sequence[str] = (),
-    lateness: str | timedelta | None = None,
+    lateness: "Duration | None" = None,
     upsert: Sequence[str] | None = None,
     redelivered: Sequence[str] = (),
     sink: SinkMaker | None = None,
@@ -147,8 +148,8 @@ def judge_job(
         columns: Hypothesis strategies of columns, by name; those of other columns follow from the
             schema.
         keys: columns with few values, one of them more frequent than the others.
-        lateness: how late a row may be, a text with a unit such as ``"10 seconds"`` or a
-            ``timedelta``; None takes the delay of the job's own watermark.
+        lateness: how late a row may be, such as ``"10 seconds"``; None takes the delay of the job's
+            own watermark.
         upsert: in update mode, the columns of the answer that a later answer replaces; None takes
             those that the job groups by.
         redelivered: columns that identify a row; if there are any, rows also come twice. If a job
@@ -208,7 +209,7 @@ def _begun(
     spark: "SparkSession | None",
     *,
     mode: str = APPEND,
-    lateness: str | timedelta | None = None,
+    lateness: "Duration | None" = None,
     sink: SinkMaker | None = None,
     upsert: Sequence[str] | None = None,
     rows: Any = None,
@@ -310,7 +311,7 @@ def _stop_all(session: "SparkSession") -> None:
             query.stop()
 
 
-def lateness_of(given: str | timedelta | None) -> int | None:
+def lateness_of(given: "Duration | None") -> int | None:
     """Return a lateness in microseconds; raise :class:`UsageError` if it is none."""
     if given is None:
         return None

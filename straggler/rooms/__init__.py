@@ -213,8 +213,6 @@ class Room:
     """
     timed: TimedRoom[Any, Any]
     """Simulation of plans and replays, and the plot of a run."""
-    example: Mapping[str, str]
-    """Settings of a timed run in which unequal workers, tiers, bursts and faults can be seen."""
     explorer: Explorer | None = None
     """Small scopes of the model, unless it computes its answers from all tuples at once."""
     slots: Callable[[Workload], int] = lambda _: 2

@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
+from benchmarks.recording import PICTURE, first_check, record
 from model.checking.claims import Outcome, Verdict
 from straggler.cli.main import main
 from straggler.errors import UsageError
@@ -143,12 +144,16 @@ def test_the_command_and_the_test_do_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext(spark))
+    _, shown = first_check((ROOT / "README.md").read_text(encoding="utf-8"))
     for step in steps_of((ROOT / "docs" / "your-job.md").read_text(encoding="utf-8")):
         if isinstance(step, File):
             (tmp_path / step.name).write_text(step.text, encoding="utf-8")
         else:
             assert main(shlex.split(step.line)[1:]) in CODES
-            assert_shown(step.shown, capsys.readouterr().out)
+            said = capsys.readouterr().out
+            assert_shown(step.shown, said)
+            if step.line == shown:
+                assert PICTURE.read_text(encoding="utf-8") == record(step.line, said)
     names: dict[str, Any] = {}
     exec((tmp_path / "test_jobs.py").read_text(encoding="utf-8"), names)
     names["test_minutes"]()

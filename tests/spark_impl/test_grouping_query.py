@@ -113,6 +113,8 @@ def test_bad_input_is_named(spark: SparkSession, tmp_path: Path) -> None:
 def test_durations_are_texts_or_timedeltas() -> None:
     told = Grouping(2, times=["1ms", timedelta(milliseconds=2)], latency=["5us", "6us"])
     assert told.config == Grouping(2, times_us=[1_000, 2_000], latency_us=[5, 6]).config
+    named = Grouping(2, times_us=["1ms", timedelta(milliseconds=2)], latency_us=("5us", "6us"))
+    assert named.config == told.config
     with pytest.raises(ValueError, match=r"times is 1; it must be a text .*; times_us takes micro"):
         Grouping(2, times=[1, 2])
     with pytest.raises(ValueError, match=r"unknown setting 'tims'; known are .*times_us"):

@@ -57,6 +57,9 @@ def test_durations_are_texts_or_timedeltas() -> None:
         ChainJoin(2, 5_000_000, Equi("key"), lateness_us=1_000_000)._config,
         idle_after_us=60_000_000,
     )
+    named = {f"{name}_us": time for name, time in given.items()}
+    assert told._config == ChainJoin(2, timedelta(seconds=5), Equi("key"), **named)._config
+    assert ChainJoin(2, "5s", Equi("key"), patience_s="100 ms")._options.patience_s == 0.1
     refused: list[tuple[dict[str, Any], str]] = [
         ({}, r"ChainJoin\(\) lacks window"),
         ({"window": 5}, "window is 5; it must be a text .*; window_us takes microseconds"),

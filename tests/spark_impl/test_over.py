@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_one_aggregate_of_several_fails_and_all_are_exact_in_the_end(
     sinks = {"sum_watts": fail, "warmth": lambda _, batch: seen.append(batch)}
     queries = asked().store_in(tmp_path / "kept", sinks=sinks)
     queries.landing.run_available()  # or the first batch of a query may be empty
-    running = queries.start()
+    running = queries.start(timedelta())
     try:
         landing, failing, *going = running
         with pytest.raises(Exception, match="no room for batch 0"):

@@ -27,6 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_impl import TALKATIVE
 from spark_impl.runtime import histories, queries, sources
+from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.queries import STARTS, TOO_SLOW, Runnable, log
@@ -214,7 +215,7 @@ def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
         _root = locate(root)
         _limits = Limits()
 
-        def _start(self, interval: str | None = None) -> StreamingQuery:
+        def _start(self, interval: Duration | None = None) -> StreamingQuery:
             begun.append(1)
             said = next(left)
 

@@ -4,6 +4,7 @@ Commands are indented and follow ``$``. A code block whose first line names a fi
 line ``...`` stands for any lines that a page leaves out. Seconds are not compared.
 """
 
+import html
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.guide import TABLES
 from benchmarks.pages import DOCS, pages
+from benchmarks.recording import PICTURE, first_check
 from straggler.cli.render import markdown
 from straggler.judging import systems
 from tests.house.repository import ROOT
@@ -177,6 +179,19 @@ def test_the_main_job_prints_what_the_readme_shows(tmp_path: Path) -> None:
     steps = steps_of((ROOT / "README.md").read_text(encoding="utf-8"))
     (job,) = [each for each in steps if isinstance(each, Command) and "make" in each.line]
     assert_shown(job.shown, run(job.line, tmp_path))
+
+
+def test_the_recording_shows_what_the_readme_shows() -> None:
+    """A test of the judge of jobs compares the recording with what the check prints."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    picture = PICTURE.read_text(encoding="utf-8")
+    checks = [each for each in steps_of(page) if isinstance(each, Command)]
+    (check,) = [each for each in checks if each.line == first_check(page)[1]]
+    drawn = html.unescape(re.sub(r"<[^>]*>", "", picture))
+    words = [*check.line.split(), *" ".join(check.shown).replace(LEFT_OUT, "").split()]
+    assert [word for word in words if word not in drawn] == []
+    assert len(picture) < 20_000
+    assert "url(http" not in picture.replace('"', "")
 
 
 def test_the_job_of_the_readme_runs(

@@ -62,6 +62,23 @@ def test_right_answers_hold_and_wrong_ones_are_broken(straggler: Straggler, work
     assert "no pair lost: r #2" in lost.out
 
 
+def test_times_are_told_in_the_unit_of_the_input(straggler: Straggler, tmp_path: Path) -> None:
+    for unit, ticks in {"s": 1, "ms": 1_000, "us": 1_000_000}.items():
+        for name in ("r.csv", "s.csv"):
+            text = f"key,event_time,value\na,{100 * ticks},1\nb,{107 * ticks},2\n"
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        asked = ["--r", "r.csv", "--s", "s.csv", "--time-unit", unit, "--window", "5s"]
+        straggler("workload", "join", *asked, "--on", "key", "--output", "work.jsonl")
+        put(tmp_path / "work.jsonl", ['{"trace": 1}\n', '{"end": 0}\n'])
+        told = straggler("judge", "work.jsonl", "trace.jsonl").out
+        at = f"{100 * ticks}" if unit == "us" else f"{100 * ticks} {unit}"
+        assert f"r #2 (at {at}, key 'a', value 1) with" in told
+    work = (tmp_path / "work.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "work.jsonl").write_text(work.replace('"us"', '"h"'), encoding="utf-8")
+    refused = straggler("judge", "work.jsonl", "trace.jsonl")
+    assert_refused(refused, "line 1: time_unit is 'h'; it must be one of us, ms, s, ns, iso")
+
+
 def test_a_sentence_is_told_once_with_times_as_people_write_them(
     straggler: Straggler, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_broken_expectation_and_a_failed_run_are_reported(straggler: Straggler
     assert "small, broken: TAG is not a thousand times slower" in done.out
     assert "1 experiment, 8 runs, 4 failed: 1 broken" in done.out
     again = "straggler sim grouping --seed 1 --set scenario=steady --set load=backlog"
+    again += " --set policies=all"
     assert f"    again: {again}" in done.err
 
 

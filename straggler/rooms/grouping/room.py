@@ -16,7 +16,7 @@ from model.grouping.scopes import EVERYDAY, SCOPES, explore
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Route
 from model.windows.evidence import has_exact_sums
-from sim.grouping import TimedRun, from_settings, side_by_side
+from sim.grouping import TimedRun, example, from_settings, side_by_side
 from sim.grouping.room import TIMED_ROOM
 from straggler.errors import counted
 from straggler.inputs.columns import Columns
@@ -199,7 +199,7 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
         " leave out the first one. All that stands above the table, and a plot, is of policy"
         f" {run.summary['policy']}."
     )
-    usual = EXAMPLE["policies"]
+    usual = example()["policies"]
     if "policy" in settings and settings.get("policies", usual) == usual:
         remark += (
             f" policy={settings['policy']} does not change the table;"
@@ -213,13 +213,6 @@ EXPLORER = Explorer(
     everyday=EVERYDAY,
     explore=explore,
 )
-
-EXAMPLE = {
-    "scenario": "drift",
-    "load": "0.6",
-    "policies": "tag,pkg,key",
-    "faults": "slow worker-0 300ms 200ms 4; fail worker-2 600ms 100ms",
-}
 
 ROOM = Room(
     name="grouping",
@@ -247,7 +240,6 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(refuse_settings, from_settings),
     timed=TIMED_ROOM,
-    example=EXAMPLE,
     alternatives=alternatives,
     errata=ERRATA,
 )

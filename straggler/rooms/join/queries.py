@@ -14,8 +14,8 @@ from model.vocabulary.durations import parse_duration_us, write_duration
 from model.vocabulary.join_conditions import GRAMMAR
 from model.vocabulary.join_predicates import columns_of
 from model.vocabulary.settings import settings_of
+from model.vocabulary.workload import TIME_UNITS
 from straggler.errors import UsageError
-from straggler.inputs.columns import TIME_UNITS
 from straggler.options import PATH, QUERY, Arguments, Duration, Option, in_options, setting_options
 from straggler.rooms.join.conditions import Conditions
 from straggler.rooms.join.limits import refuse_chain

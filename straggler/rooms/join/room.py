@@ -218,16 +218,6 @@ def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
 
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, explore=explore)
 
-EXAMPLE = {
-    "scenario": "bursts",
-    "seconds": "30",
-    "capacity": "500",
-    "message_us": "250us",
-    "tuple_us": "250us",
-    "comparison_us": "50us",
-    "faults": "slow worker-1 15s 5s 3; fail worker-2 25s 1s",
-}
-
 ROOM = Room(
     name="join",
     position=20,
@@ -259,6 +249,5 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=UNRECORDED,  # results are what is compared
-    example=EXAMPLE,
     errata=ERRATA,
 )

@@ -264,14 +264,6 @@ def settings(workload: Workload) -> Mapping[str, object]:
     return {**{name: getattr(config, name) for name in names}, **scripts}
 
 
-EXAMPLE = {
-    "seconds": "20",
-    "placements": "by-unit,all-split",
-    "service_us": "5ms",
-    "result_us": "5ms",
-    "faults": "slow worker-1 5s 4s 2; fail worker-2 14s 1s",
-}
-
 ROOM = Room(
     name="script",
     position=50,
@@ -299,7 +291,6 @@ ROOM = Room(
     remarks=remarks,
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=TIMED_ROOM,
-    example=EXAMPLE,
     timed_remarks=timed_remarks,
     alternatives=alternatives,
     undetermined_steps=undetermined_steps,

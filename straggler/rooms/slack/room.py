@@ -80,13 +80,6 @@ EXPLORER = Explorer(
     explore=explore,
 )
 
-EXAMPLE = {
-    "scenario": "bursts",
-    "service_us": "10ms",
-    "tiers": "process,rack",
-    "faults": "slow worker-1 60s 10s 3; fail worker-0 100s 4s",
-}
-
 ROOM = Room(
     name="slack",
     position=10,
@@ -113,7 +106,6 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     timed=TIMED_ROOM,
-    example=EXAMPLE,
     errata=ERRATA,
     gone=GONE,
 )

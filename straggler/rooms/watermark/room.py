@@ -89,14 +89,6 @@ EXPLORER = Explorer(
 )
 
 
-EXAMPLE = {
-    "scenario": "phases",
-    "corrections": "yes",
-    "service_us": "40ms",
-    "tiers": "process,rack",
-    "faults": "slow worker-1 150s 60s 3; fail worker-0 400s 20s",
-}
-
 ROOM = Room(
     name="watermark",
     position=40,
@@ -123,6 +115,5 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     timed=TIMED_ROOM,
-    example=EXAMPLE,
     errata=ERRATA,
 )
