@@ -216,7 +216,7 @@ class Room:
     example: Mapping[str, str]
     """Settings of a timed run in which unequal workers, tiers, bursts and faults can be seen."""
     explorer: Explorer | None = None
-    """Small scopes of the model, unless it computes its answers from all tuples at once."""
+    """Small scopes of the model, if it has some."""
     slots: Callable[[Workload], int] = lambda _: 2
     """Return the number of task slots that a workload needs."""
     remarks: Callable[[JudgedCase], tuple[Remark, ...]] = lambda _: ()
