@@ -145,7 +145,6 @@ def _counts(run: FinishedRun) -> Summary:
         "failures": cluster.failures,
         "arrivals_taken_again": cluster.taken_again,
         **_repeats(run),
-        "intake_pauses": sum(intake.pauses for intake in cluster.intakes.values()),
         "resized": ", ".join([f"{one.before} to {one.after}" for one in cluster.resizings]) or "no",
         **({"longest_change_us": max(changes_us, default=0)} if is_live else {}),
     }
