@@ -5,8 +5,7 @@ Source: docs/slack.md, section 7, promises 1, 2 and 4.
 Rules of this file:
 
 * Scope ``small`` is explored at every change, ``large`` every night. The others test what ``small``
-  leaves out: deliveries after a tuple is forgotten, a controller within bounds (``conformal``) and
-  one that leaves them (``pd``).
+  leaves out: deliveries after a tuple is forgotten, and a controller (``conformal``).
 * A claim computes windows, closed windows and right answers without the machine. It names the cases
   that must occur, because without them it would say nothing.
 * A path is written in sentences.
@@ -55,12 +54,6 @@ SCOPES: Mapping[str, Scope] = {
             replace(_CONFIG, control="conformal", start_slack_us=0),
             any_slack=False,
         ),
-        Scope(
-            "pd",
-            (1, 4, 6, 9),
-            replace(_CONFIG, control="pd", lambda_thr=0.5),
-            any_slack=False,
-        ),
         Scope("large", (1, 4, 6), _CONFIG, deliveries=2, crashes=2, early_flushes=1),
     )
 }
@@ -77,7 +70,6 @@ BESIDE = "a tuple becomes late beside a correction"
 AGED = "a correction is due because of age"
 SLACK = "the watermark waits"
 KNOWN = "a tuple is delivered again and recognised"
-WOUND_UP = "the factor leaves 0 to 1"
 
 
 def _is_over(scope: Scope, state: State) -> bool:
@@ -111,11 +103,6 @@ def _is_beside(state: State) -> bool:
     return state.plan is not None and not set(state.pending) <= set(state.plan.pairs)
 
 
-def _winds_up(scope: Scope) -> bool:
-    """Return whether the factor of the scope's control may leave 0 to 1."""
-    return scope.config.control == "pd"
-
-
 def _guards_of(scope: Scope) -> Iterator[StateClaim[State]]:
     """Yield the cases that must occur, because the scope would test nothing without them."""
     yield from (
@@ -131,8 +118,6 @@ def _guards_of(scope: Scope) -> Iterator[StateClaim[State]]:
     if scope.deliveries > 1:
         yield sometimes(KNOWN, lambda state: _has_known_redelivery(scope, state))
         yield sometimes(FORGOTTEN, lambda state: not set(state.pending) <= set(state.emitted.late))
-    if _winds_up(scope):
-        yield sometimes(WOUND_UP, lambda state: not 0 <= state.task.factor.alpha <= 1)
 
 
 # --------------------------------------------------------------------------------------- claims
@@ -143,11 +128,8 @@ def claims_of(scope: Scope) -> tuple[StateClaim[State], ...]:
     guards: tuple[str, ...] = (LATE, MIXED, SEVERAL, HALF_WAY, BESIDE, SLACK)
     if scope.deliveries > 1:
         guards += (KNOWN, FORGOTTEN)
-    return *_guards_of(scope), *_answer_claims(scope, guards), *_control_claims(scope, guards)
-
-
-def _answer_claims(scope: Scope, guards: tuple[str, ...]) -> tuple[StateClaim[State], ...]:
     return (
+        *_guards_of(scope),
         always(
             "wrong answers are pending",
             lambda state: not any(_wrong(scope, state)),
@@ -170,24 +152,6 @@ def _answer_claims(scope: Scope, guards: tuple[str, ...]) -> tuple[StateClaim[St
             explain=lambda state: _explain_end(scope, state),
         ),
         no_deadlock("nothing is left undone", lambda state: _is_over(scope, state), guards=(OVER,)),
-    )
-
-
-def _control_claims(scope: Scope, guards: tuple[str, ...]) -> Iterator[StateClaim[State]]:
-    if _winds_up(scope):
-        guards += (WOUND_UP,)
-    else:
-        yield always(
-            "alpha within 0 and 1",
-            lambda state: 0 <= state.task.factor.alpha <= 1,
-            guards=guards,
-            explain=lambda state: f"alpha is {state.task.factor.alpha}",
-        )
-    yield always(
-        "slack within 0 and the largest delay",
-        lambda state: 0 <= state.task.slack_us <= state.task.max_delay_us,
-        guards=guards,
-        explain=lambda state: f"K is {state.task.slack_us}, k {state.task.max_delay_us}",
     )
 
 

@@ -29,7 +29,7 @@ EXPLORE: dict[str, Callable[..., Any]] = {
     "join": explore_join,
 }
 EVERYDAY: dict[str, dict[str, tuple[int, int]]] = {
-    "slack": {"small": (12_765, 41_726), "pd": (1_568, 2_631), "conformal": (1_568, 2_631)},
+    "slack": {"small": (12_765, 41_726), "conformal": (1_568, 2_631)},
     "join": {
         "adding": (569, 1_377),
         "removing": (4_196, 12_701),
@@ -162,7 +162,6 @@ def test_a_chain_that_is_quiet_too_early_is_not_complete() -> None:
         ("slack", "each pair once", "conformal", "mixed_tuple_lost"),
         ("slack", f"never: {WROTE_AGAIN}", "conformal", "lost_update"),
         ("slack", f"never: {LATE_TOO_EARLY}", "conformal", "early_closing"),
-        ("slack", "slack within 0 and the largest delay", "pd", "slack_winds_up"),
     ],
 )
 def test_every_claim_on_the_states_of_a_task_can_fail(
