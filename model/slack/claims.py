@@ -100,7 +100,6 @@ def _in_order_is_never_late(truth: Truth, observed: Observation, findings: Findi
 CLAIMS: ClaimSet[Evidence] = ClaimSet(
     (
         exactness_claim("eventual exactness", "late pairs", is_flushed),
-        exactness_claim("nothing owed after the flush", "late pairs", is_flushed),
         exactness_claim("wrong answers are pending"),
         exactness_claim("each pair once"),
         exactness_claim("exact means all rows", LACKING, has_incomplete_windows),

@@ -109,7 +109,6 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         exactness_claim("each pair once"),
         exactness_claim("exact means all rows", LACKING, has_incomplete_windows),
         exactness_claim("eventual exactness", "corrections", _is_corrected_to_the_end),
-        exactness_claim("nothing owed after the flush", "corrections", _is_corrected_to_the_end),
         exactness_claim("wrong answers are pending", "corrections", _is_corrected),
         claim(
             "corrections do not wait",

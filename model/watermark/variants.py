@@ -94,7 +94,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
         _variant(
             "ignores_flushes",
-            "nothing owed after the flush",
+            "eventual exactness",
             "A flush closes the windows, and corrections start as at any other time.",
             PLANTED,
             "A flush corrects whatever is pending.",
