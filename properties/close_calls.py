@@ -49,7 +49,7 @@ WATERMARK = (
     variants.with_redelivery(variants.example("watermark", WINDOWS, (5,), (1.0,), ())),
     _late(corrections=True).with_(faults=(Fault("kill", 1),)),
 )
-BEHIND = {"lateness_us": 3_000, "watermark": "disorder"}
+BEHIND: dict[str, Any] = {"lateness_us": 3_000, "watermark": "disorder"}
 SUMS = 'x = sum("a", 1, 1); y = sum("b", 1, 1)'
 SCRIPT = (
     _read('x = max("a", 1, 1); y = max("b", 1, 1)', (1, "a", 1), (1, "b", 0)),

@@ -165,10 +165,10 @@ EPOCH_US, COMMIT_US = 500_000, 10_000
 
 
 def rising_and_falling() -> ChainRun:
-    """Run two streams whose rates are three times as high in the second of four parts."""
+    """Run two streams whose rates are five times as high for 1.5 of 8 seconds."""
     sources = [
         Source(events, Constant(interval_us), start_us=start_us, keys=("a", "b"))
-        for events, interval_us, start_us in ((120, 50_000.0, 0), (120, 12_500.0, 1_500_000))
+        for events, interval_us, start_us in ((160, 50_000.0, 0), (120, 12_500.0, 1_500_000))
         for _ in "RS"
     ]
     tuning = ChainTuning(Costs(comparison_us=900), Control(rules=RULES), commit_us=COMMIT_US)
