@@ -31,7 +31,8 @@ from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
-from sim.report.drawing import BLACK, BLUE, GREEN, ORANGE, line, panels, save
+from sim.report.drawing import line, panels, save
+from sim.report.marks import BLACK, BLUE, GREEN, ORANGE
 from sim.scenarios import umts
 from sim.slack import TimedRun, simulate
 from sim.slack.stream import SETTINGS as STREAM_SETTINGS

@@ -88,6 +88,8 @@ def means(times_us: ArrayLike, values: ArrayLike, grid_us: FloatArray) -> FloatA
 # -------------------------------------------------------------------------------------- plots
 
 
+MOST_LINES = 4
+"""Most workers that are drawn as lines; more of them are rows of a map."""
 ENDINGS = (".svg", ".png")
 """Endings of files in which a figure can be written."""
 UNITS_OF_TIME = (
@@ -120,6 +122,12 @@ class Panel(NamedTuple):
     """True if the axis starts at 0."""
     is_by_worker: bool = False
     """True if each column belongs to one worker."""
+
+    @property
+    def is_map(self) -> bool:
+        """Return whether each worker is a row of a map because there are too many for lines."""
+        workers = sum(line.label.startswith("worker") for line in self.lines)
+        return self.is_by_worker and workers > MOST_LINES
 
 
 LATENCY: Mapping[str, str] = {"latency_us": "mean"}

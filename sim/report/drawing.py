@@ -7,7 +7,8 @@ Rules of this file:
   in more than their colour.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,30 +18,31 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
+from matplotlib.patches import Rectangle
 
-from sim.kernel.disorder import Burst, Regime
 from sim.kernel.distributions import FloatArray
-from sim.kernel.faults import Congest, Fail, Pause, Slow
-from sim.kernel.plan import Plan
+from sim.kernel.faults import Schedule
 from sim.kernel.run import TimedRun
+from sim.report.marks import (
+    BLACK,
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SHADED,
+    Mark,
+    fault_span_us,
+    marks_of,
+    name_worker,
+    title_of,
+    union_us,
+)
 from sim.timed_figures import Panel, RunPlot, run_panels, unit_of_time
 
 Columns: TypeAlias = Mapping[str, FloatArray]
-Span: TypeAlias = tuple[float, float]
 
-# Palette of Okabe and Ito, whose colours most people with colour blindness can tell apart.
-BLUE, ORANGE, BLACK, GREEN = "#0072B2", "#D55E00", "#333333", "#009E73"
-PURPLE, GREY, YELLOW = "#CC79A7", "#777777", "#E69F00"
-COLOURS = {
-    "burst": GREEN,
-    "gap": PURPLE,
-    "pause": GREY,
-    "slow": YELLOW,
-    "fail": ORANGE,
-    "congest": BLUE,
-}
-"""Colours of what is shaded, by kind."""
 LineStyle: TypeAlias = str | tuple[int, tuple[int, ...]]
 STYLES: tuple[tuple[str, LineStyle], ...] = (
     (BLUE, "-"),
@@ -49,10 +51,8 @@ STYLES: tuple[tuple[str, LineStyle], ...] = (
     (BLACK, ":"),
     (PURPLE, (0, (5, 1, 1, 1))),
 )
-LINES_MAX = 4
-"""Most workers that are drawn as lines; of more, there are a mean and a range."""
-SHADES_MAX = 200
-"""Most shades of a burst that comes again and again."""
+MARKED_MAX = 16
+"""Most numbered workers of a map that have a label; every other row has one."""
 FORMATS: Mapping[str, dict[str, Any]] = {
     ".svg": {"format": "svg", "metadata": {"Date": None, "Creator": None}},
     ".png": {"format": "png", "metadata": {"Software": None}, "dpi": 160},
@@ -123,81 +123,156 @@ def line(
 
 
 def draw_timed_run(timed: TimedRun, plot: RunPlot) -> Figure:
-    """Draw a timed run over time: panels of every room, then the room's own.
+    """Draw a timed run over time: bursts, gaps and faults; panels of every room; the room's own.
 
-    Bursts, gaps and faults are shaded. A panel without a single value, such as the latency of a run
-    without answers, is omitted.
+    A panel without a single value, such as the latency of a run without answers, is omitted.
     """
     title, own, latency, lag = plot
     series, arrivals = timed.series, timed.workload.arrivals
     end_us = float(series["time_us"][-1])
     time_us, unit = unit_of_time(end_us)
-    shown = [
-        panel
+    draws: list[tuple[Callable[[Axes], None], float]] = []
+    rows = marks_of(timed.plan, end_us)
+    if rows:
+        lines = sum(mark.text.count("\n") + 1 for mark in rows)
+        draws.append((lambda axes: _draw_marks(axes, rows, time_us), 0.4 + 0.2 * lines))
+    draws += [
+        (partial(_draw_panel, timed, panel, time_us), _height(panel, series))
         for panel in run_panels(series, own, latency, lag)
         if any(np.isfinite(series[each.column]).any() for each in panel.lines)
     ]
-    heights = [0.15 if _is_always_0(panel, series) else 1.6 for panel in shown]
-    size = 8.0, sum(heights) + 0.35 * len(heights) + 0.9
+    heights = [height for _, height in draws]
+    size = 8.0, sum(heights) + 0.35 * len(heights) + 0.7
     label = f"time since the start of the run ({unit})"
-    figure, axes_below = panels(len(shown), size, title(timed), label, heights)
-    shades = [(name, kind, spans) for name, kind, spans in shades_of(timed.plan, end_us) if spans]
+    figure, axes_below = panels(len(draws), size, title(timed), label, heights)
+    for (draw, _), axes in zip(draws, axes_below, strict=True):
+        draw(axes)
+        _shade_marks(axes, rows, end_us, time_us)
     input_us = arrivals[-1].arrival_us - timed.plan.epoch_us if arrivals else 0
-    for panel, axes in zip(shown, axes_below, strict=True):
-        _draw_panel(series, panel, time_us, axes)
-        for _, kind, spans_us in shades:
-            for start_us, stop_us in spans_us:
-                start, stop = start_us / time_us, stop_us / time_us
-                axes.axvspan(start, stop, color=COLOURS[kind], alpha=0.15, linewidth=0, zorder=0)
-        if 0 < input_us < end_us:  # what waits for more input then waits for the flush
-            axes.axvline(input_us / time_us, color=GREY, linestyle=(0, (2, 2)), linewidth=1.0)
-    handles = [Patch(color=COLOURS[kind], alpha=0.4, label=name) for name, kind, _ in shades]
-    if handles:
-        heading = "bursts, gaps and faults"
-        figure.legend(handles=handles, loc="outside lower left", ncols=3, title=heading)
+    if 0 < input_us < end_us:
+        _mark_input(axes_below, input_us / time_us, is_early=input_us < end_us / 2)
     if end_us > 0:
         axes_below[-1].set_xlim(0, end_us / time_us)
     return figure
 
 
-def shades_of(plan: Plan, end_us: float) -> Iterator[tuple[str, str, list[Span]]]:
-    """Yield name, kind and times (us) of bursts, gaps and faults that begin before ``end_us``."""
-    spans: dict[str, list[Span]] = {}
-    for each in plan.disturbances:
-        if not isinstance(each, Regime):
-            every_us = each.every_us if isinstance(each, Burst) else None
-            starts_us = range(each.start_us, int(end_us) + 1, every_us or int(end_us) + 1)
-            found = [(at_us, at_us + each.length_us) for at_us in starts_us[:SHADES_MAX]]
-            spans.setdefault(each.kind, []).extend(found)
-    yield from ((kind, kind, sorted(set(found))) for kind, found in spans.items())
-    for fault in plan.faults:
-        if isinstance(fault, Pause | Slow | Fail | Congest) and fault.at_us <= end_us:
-            span_us = fault.at_us, fault.at_us + fault.for_us
-            yield f"{fault.kind} {fault[0]}", fault.kind, [span_us]
+def _mark_input(axes_below: Sequence[Axes], time: float, *, is_early: bool) -> None:
+    """Draw a line where the input ends: what waits for more of it then waits for the flush.
+
+    An early one is named above the title, and not beside it.
+    """
+    for axes in axes_below:
+        axes.axvline(time, color=GREY, linestyle=(0, (2, 2)), linewidth=1.0)
+    axes_below[0].annotate(
+        "input ends",
+        (time, 1.0),
+        (0.0, 16.0 if is_early else 3.0),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        ha="center",
+        fontsize=8.0,
+    )
 
 
 def _is_always_0(panel: Panel, series: Columns) -> bool:
     return not any(np.nan_to_num(series[each.column]).any() for each in panel.lines)
 
 
-def _draw_panel(series: Columns, panel: Panel, time_us: float, axes: Axes) -> None:
+def _height(panel: Panel, series: Columns) -> float:
+    if _is_always_0(panel, series):
+        return 0.15
+    return min(max(1.6, 0.13 * len(panel.lines)), 4.5) if panel.is_by_worker else 1.6
+
+
+def _draw_panel(timed: TimedRun, panel: Panel, time_us: float, axes: Axes) -> None:
+    series = timed.series
     if _is_always_0(panel, series):
         axes.set_title(f"{panel.title}: always 0")
         axes.set_yticks([])
         return
+    if panel.is_map:
+        _draw_map(timed, panel, time_us, axes)
+        return
     axes.set_title(panel.title)
     axes.set_ylabel(panel.ylabel)
-    if panel.is_by_worker and len(panel.lines) > LINES_MAX:
-        rows = np.array([series[each.column] for each in panel.lines]) / panel.lines[0].unit
-        times = series["time_us"] / time_us
-        label = f"of {len(rows)} workers,\nleast to most"
-        axes.fill_between(times, rows.min(axis=0), rows.max(axis=0), alpha=0.3, label=label)
-        axes.plot(times, rows.mean(axis=0), color=BLUE, label="mean")
-    else:
-        for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
-            line(axes, series, name, unit, label, *style, time_us)
+    for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
+        shown = name_worker(timed.plan, label, is_brief=False) if panel.is_by_worker else label
+        line(axes, series, name, unit, shown, *style, time_us)
     if panel.is_from_0:
         axes.set_ylim(0, None)
     else:
         axes.margins(y=0.1)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+def _draw_map(timed: TimedRun, panel: Panel, time_us: float, axes: Axes) -> None:
+    """Draw the column of each worker as a row."""
+    series, unit = timed.series, panel.lines[0].unit
+    edges = np.append(0.0, series["time_us"]) / time_us
+    rows = np.array([series[each.column] for each in panel.lines]) / unit
+    # Rasterized: one shape per worker and moment would make a file of megabytes.
+    shown = axes.pcolormesh(
+        edges,
+        np.arange(len(rows) + 1) - 0.5,
+        np.ma.masked_invalid(rows),
+        cmap="viridis",
+        vmin=0.0,
+        rasterized=True,
+    )
+    axes.set_title(panel.title)
+    axes.set_ylabel("worker")
+    axes.grid(visible=False)
+    names = [each.label for each in panel.lines]
+    step = -(-len(names) // MARKED_MAX)
+    kept = [n for n, name in enumerate(names) if n % step == 0 or not name.startswith("worker ")]
+    labels = [name_worker(timed.plan, names[n], is_brief=True) for n in kept]
+    axes.set_yticks(kept, labels, fontsize=7.0)
+    axes.invert_yaxis()
+    workers = [name.replace(" ", "-") for name in names]
+    _frame_faults(axes, timed.plan.faults, workers, time_us)
+    bar = axes.inset_axes((1.02, 0.05, 0.02, 0.9))
+    axes.figure.colorbar(shown, cax=bar, label=panel.ylabel)
+
+
+# ------------------------------------------------------------------------------------- marks
+
+
+def _draw_marks(axes: Axes, rows: Sequence[Mark], time_us: float) -> None:
+    """Draw each mark as bars in its own row, with its description beside the row."""
+    axes.set_title(title_of(rows))
+    axes.set_yticks([])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    for row, mark in enumerate(rows):
+        for start_us, end_us in mark.spans_us:
+            start, end = start_us / time_us, end_us / time_us
+            axes.barh(row, end - start, 0.7, start, color=COLOURS[mark.kind], zorder=3)
+        axes.annotate(
+            mark.text,
+            (1.0, row),
+            (6.0, 0.0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            fontsize=8.0,
+        )
+
+
+def _shade_marks(axes: Axes, rows: Sequence[Mark], end_us: float, time_us: float) -> None:
+    """Shade the times of the marks until ``end_us``; a map hides the shade."""
+    for kind in SHADED:
+        spans_us = [span_us for mark in rows if mark.kind == kind for span_us in mark.spans_us]
+        for start_us, stop_us in union_us(spans_us):
+            if start_us <= end_us:
+                start, end = start_us / time_us, stop_us / time_us
+                axes.axvspan(start, end, color=COLOURS[kind], alpha=0.15, linewidth=0, zorder=0)
+
+
+def _frame_faults(axes: Axes, faults: Schedule, workers: Sequence[str], time_us: float) -> None:
+    """Frame each fault on a map, in the row of its worker if there is one."""
+    for fault in faults:
+        span_us = fault_span_us(fault)
+        target = fault[0].rpartition(">")[2]
+        if span_us is not None and target in workers:
+            start, end = (each / time_us for each in span_us)
+            corner = start, workers.index(target) - 0.5
+            axes.add_patch(Rectangle(corner, end - start, 1.0, fill=False, edgecolor="white"))

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -21,7 +22,15 @@ from sim.kernel.link import HERE, Noise, Place
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
-from sim.report.drawing import shades_of
+from sim.report.marks import (
+    alike,
+    describe_faults,
+    fault_span_us,
+    marks_of,
+    name_worker,
+    title_of,
+    union_us,
+)
 from sim.script.scenarios import SETS as OF_SCRIPT
 from straggler.rooms import find_room
 
@@ -106,21 +115,65 @@ def test_a_run_is_drawn_the_same_every_time(room: str, tmp_path: Path) -> None:
         assert words in one.lower()
 
 
-def test_bursts_gaps_and_faults_are_shaded_where_they_are() -> None:
-    extra = Exponential(3)
-    found: tuple[Disturbance, ...] = (
-        Burst(10, 1, 0.2, extra, every_us=30),
-        Burst(90, 5, 1.0, extra),
-        *(Gap(5, 10, number) for number in range(3)),
-        Regime(7, Constant(5)),
-    )
-    faults = (Slow("worker-1", 5, 9, 5.0), Lose("a>b", 1), Fail("worker-0", 61, 8))
-    plan = Plan((Source(events=60),) * 3, disturbances=found, faults=faults)
-    assert [*shades_of(plan, 60.0)] == [
-        ("burst", "burst", [(10, 11), (40, 41)]),
-        ("gap", "gap", [(5, 15)]),
-        ("slow worker-1", "slow", [(5, 14)]),
+def test_faults_that_are_alike_share_a_row_and_a_shade() -> None:
+    swapped = (Slow("worker-0", 5, 9, 5.0), Slow("worker-1", 5, 9, 0.2), Slow("worker-2", 5, 9, 5))
+    rows = alike((*swapped, Slow("worker-4", 5, 9, 5.0), Fail("worker-0", 12, 8)))
+    assert [describe_faults(row) for row in rows] == [
+        "3 workers 5 times slower",
+        "worker-1 5 times faster",
+        "fail worker-0",
     ]
+    assert fault_span_us(Lose("a>b", 1)) is None
+    assert fault_span_us(Fail("worker-0", 12, 8)) == (12, 20)
+    assert union_us([(5, 14), (12, 20), (5, 9)]) == [(5, 20)]
+    assert union_us([(30, 35), (1, 3)]) == [(1, 3), (30, 35)]
+
+
+def test_bursts_gaps_and_new_delays_have_rows_of_their_own() -> None:
+    second_us = 1_000_000
+    extra = Exponential(3 * second_us)
+    found: tuple[Disturbance, ...] = (
+        Burst(10 * second_us, second_us, 0.2, extra, every_us=30 * second_us),
+        Burst(50 * second_us, second_us, 0.2, extra),
+        *(Gap(5, 10, number) for number in range(3)),
+        Regime(7, Constant(5 * second_us), source=1),
+        Regime(9, Constant(second_us)),
+        Burst(90 * second_us, 5, 1.0, extra, source=2),
+    )
+    faults = (Slow("worker-1", 5, 9, 5.0),)
+    plan = Plan((Source(events=60),) * 3, disturbances=found, faults=faults)
+    marks = marks_of(plan, 60.0 * second_us)
+    late = [(at * second_us, (at + 1) * second_us) for at in (10, 40, 50)]
+    assert marks == [
+        ("burst", "20% of tuples,\non average 3s later", tuple(late)),
+        ("gap", "no tuples of 3 sources", ((5, 15),)),
+        ("regime", "source-1: delay on average 5s", ((7, 9),)),
+        ("regime", "tuples: delay on average 1s", ((9, 60.0 * second_us),)),
+        (
+            "burst",
+            "all tuples of source-2,\non average 3s later, after the end",
+            ((90 * second_us, 90 * second_us + 5),),
+        ),
+        ("slow", "worker-1 5 times slower", ((5, 14),)),
+    ]
+    assert title_of(marks) == "Bursts, gaps, new delays and faults"
+
+
+def test_a_source_that_sends_for_a_while_is_a_rise_of_the_rate() -> None:
+    [mark] = marks_of(small("join", scenario="doubling").plan, 4e6)
+    assert (mark.kind, mark.spans_us) == ("more", ((1_000_000, 2_000_000),))
+    assert marks_of(small("join", scenario="waves").plan, 4e6) == []
+
+
+def test_the_plot_names_the_speed_and_the_place_of_a_worker() -> None:
+    workers = Worker(0.5, place=Place(node=1)), Worker(place=HERE)
+    plan = Plan((Source(events=1),), Cluster(workers))
+    assert (
+        name_worker(plan, "worker 2", is_brief=False) == "worker 2: speed 0.5,\nin the log's rack"
+    )
+    assert name_worker(plan, "worker 11", is_brief=True) == "11: speed 1, process"
+    assert name_worker(replace(plan, cluster=Cluster()), "worker 1", is_brief=False) == "worker 1"
+    assert name_worker(plan, "corrector", is_brief=True) == "corrector"
 
 
 def test_every_setting_reaches_the_cluster() -> None:
