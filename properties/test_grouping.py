@@ -13,7 +13,6 @@ from model.vocabulary import GroupingConfig, Workload
 from model.vocabulary.grouping import POLICIES
 from properties import close_calls
 from properties.agreement import Agreement, put_to_the_test, telling
-from properties.balance import largest_work_us
 from properties.promised import Reached, promised
 from sim.grouping import simulate
 from sim.grouping.room import TIMED_ROOM
@@ -60,7 +59,7 @@ def test_a_window_is_judged_by_its_fluid_and_by_what_may_be() -> None:
         return 300 * expm1(4 * a) / (4 * a) + log(sum(shares) / 0.01) / a
 
     least_us = min(bound_us(10 ** (power / 200)) for power in range(-600, 0))
-    assert largest_work_us(0.3, 1_000, (1, 2, 4), 0.01) == pytest.approx(least_us, 1e-4)
+    assert balance.largest_work_us(0.3, 1_000, (1, 2, 4), 0.01) == pytest.approx(least_us, 1e-4)
 
 
 @promised("shed", "sent_again", "served_again", "several senders", examples=9)

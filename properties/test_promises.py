@@ -24,12 +24,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from model.grouping import balance_claims
 from model.slack import claims
 from model.slack.evidence import observe_trace, truth_of
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.script.config import Result
 from model.vocabulary.windows import Correction, Final, Late, Rejected
-from properties import accounts, balance, dirty_rows, handing_in
+from properties import accounts, dirty_rows, handing_in
 from properties.chain_runs import CARRIED, COLUMNED, count_chain, run_chain_pack
 from properties.oracles import exchange
 from properties.oracles.coverage import first_answers, list_low_coverage
@@ -155,7 +156,7 @@ def test_imbalance_does_not_grow_with_instances(
             seen.fail(broken, list_wrong_routes)
         if senders == 1:
             weights = queries.key_weights_of(plan)
-            assert_claims_hold(seen, balance.check(workload, seen.trace, weights, DELTA))
+            assert_claims_hold(seen, balance_claims.check(workload, seen.trace, weights, DELTA))
         excesses = router.excesses(routes_of(seen.trace))
         times_us = [each.times_us for each in router.tables]
         reached.add({**count_cases(seen), "rebalances": len(router.windows) - 1})

@@ -1,6 +1,7 @@
-"""Balance of a window: imbalance, its least possible value, and what a router may add to it.
+"""Balance of a window: imbalance, its least possible value, and its largest probable value.
 
-Source: docs/grouping.md, section 7.
+Source: docs/grouping.md, section 7. The upper bound is an exponential potential, as in Talwar and
+Wieder, "Balanced Allocations: the Weighted Case".
 
 Rules of this file:
 
@@ -11,10 +12,12 @@ Rules of this file:
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
+from math import exp, expm1, log, log1p
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize_scalar
 from scipy.sparse import coo_array
+from scipy.special import logsumexp
 
 Masses = Mapping[frozenset[int], float]
 """Share or count of the tuples, by set of candidates."""
@@ -88,6 +91,37 @@ def least_time_us(given: Masses, times_us: Sequence[int]) -> float:
 
 
 # ------------------------------------------------------------------------------- what may be
+
+
+def largest_work_us(lambda_us: float, m: int, times_us: Sequence[int], delta: float) -> float:
+    """Return the bound that max l_i exceeds with probability delta at most.
+
+    The bound holds for m tuples whose keys are drawn independently, one sender, loads that start at
+    0 and count times, and candidates that are fixed before the draws. ``lambda_us`` is lambda* of
+    the key shares.
+    """
+
+    def bound_us(log_a: float) -> float:
+        return _bound_us(exp(log_a), lambda_us, m, times_us, delta)
+
+    # Every a gives a bound. The best a lies between far less than one over the largest possible
+    # work and the largest a that does not overflow.
+    lowest, highest = log(1e-4 / (max(times_us) * (m + 1))), log(500 / max(times_us))
+    found = minimize_scalar(bound_us, bounds=(lowest, highest), method="bounded")
+    return float(found.fun)
+
+
+def _bound_us(a: float, lambda_us: float, m: int, times_us: Sequence[int], delta: float) -> float:
+    """Return the bound for one a > 0."""
+    largest = a * max(times_us)
+    growth = lambda_us * m * expm1(largest) / largest
+    terms = [_log_expm1(largest) - _log_expm1(a * time_us) for time_us in times_us]
+    return growth + (float(logsumexp(terms)) - log(delta)) / a
+
+
+def _log_expm1(x: float) -> float:
+    """Return ln(e^x - 1) without overflow, and without cancellation near 0."""
+    return x + log1p(-exp(-x)) if x > 1 else log(expm1(x))
 
 
 def tuples_above(times_us: Sequence[int]) -> int:

@@ -5,7 +5,7 @@ Rules of this file:
 * A trace is judged against its workload by counting and nested loops, without any router.
 * Every aggregate is computed from all values at once, without merging. Sums that depend on
   the order of their values are compared within rounding, everything else exactly.
-* Balance is judged in ``balance_claims``, on average over windows.
+* Balance is about probabilities: ``balance_claims`` needs the distribution of the keys.
 * Counts of heavy keys, candidates and the choice among them, partial aggregates and rejections are
   judged by comparison with the reference alone.
 """

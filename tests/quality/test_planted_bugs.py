@@ -10,10 +10,10 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.checking.variants import AGREEMENT
+from model.grouping import balance_claims
 from model.grouping.rules import least
 from model.join.state_claims import LOST, STUCK
 from model.vocabulary import Event, GroupingConfig, Workload
-from properties import balance
 from straggler.rooms import find_room, room_names
 from tests.quality.claims import assert_breaks, broken, claims_of, reference, variants_of
 from tests.quality.model_bugs import MODEL, STALE_FINALS
@@ -82,4 +82,4 @@ def test_a_router_that_takes_the_first_candidate_is_not_balanced() -> None:
     with Planted(least, lambda _right, candidates, _loads: candidates[0]).in_force():
         wrong = run(case)
     for trace, outcome in ((right, Outcome.HOLDS), (wrong, Outcome.BROKEN)):
-        assert balance.check(case, trace, weights, delta=1e-9).outcome is outcome
+        assert balance_claims.check(case, trace, weights, delta=1e-9).outcome is outcome
