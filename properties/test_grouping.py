@@ -8,9 +8,10 @@ from hypothesis import given
 
 from model.grouping import balance
 from model.grouping.claims import CLAIMS
-from model.grouping.variants import CLOSE_CALLS, VARIANTS
+from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, Workload
 from model.vocabulary.grouping import POLICIES
+from properties import close_calls
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from sim.grouping import simulate
@@ -23,7 +24,7 @@ from straggler.strategies.troubled import in_all_regions
 
 @promised(*put_to_the_test(CLAIMS), examples=60)
 @telling(each.example for each in VARIANTS.values())
-@telling([*CLOSE_CALLS, skewed("tag", 0)])
+@telling([*close_calls.GROUPING, skewed("tag", 0)])
 @given(case=cases())
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
     Agreement("grouping", reached).of_operator(case)

@@ -123,7 +123,7 @@ TIERS = tuple(f"tier {each}" for each in (None, *Tiers()))
 MACHINES: Sequence[MachineOf] = (ModelChain, SparkMachine)
 TURNS = st.integers(0, 1)
 """Machine of the first chain of an example; the others have one and the other in turn."""
-TROUBLES = ("arrivals_taken_again", "intake_pauses", "blocks", "sent_again", "came_again")
+TROUBLES = ("arrivals_taken_again", "blocks", "sent_again", "came_again")
 """Trouble between workers that timed runs have to meet."""
 FIGURES = ("shed", "shed_at_log", "failures", *TROUBLES)
 

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.script.claims import CLAIMS
-from model.script.variants import CLOSE_CALLS, VARIANTS
+from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script.plan import compile_plan
+from properties import close_calls
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.oracles.placement import Script
 from properties.promised import Reached, promised
@@ -35,7 +36,7 @@ def written_and_read(case: Workload) -> Workload:
 
 @promised(*put_to_the_test(CLAIMS), "undefined times", "late after a silence", examples=50)
 @telling(each.example for each in VARIANTS.values())
-@telling(CLOSE_CALLS)
+@telling(close_calls.SCRIPT)
 @telling(TELLING.values())
 @given(case=cases().map(written_and_read))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:

@@ -14,6 +14,7 @@ from model.slack.requirement import WindowFacts, requirement_of
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Workload
 from model.vocabulary.slack import METHODS, SELF_SUFFICIENT_AGGREGATES
+from model.windows.claims import LACKING
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
@@ -32,7 +33,7 @@ PATIENT = configs(controls=["fixed"]).map(
 """Queries that wait for everything."""
 
 
-@promised(*put_to_the_test(CLAIMS), "judged windows with a negative value", examples=70)
+@promised(*put_to_the_test(CLAIMS), LACKING, "judged windows with a negative value", examples=70)
 @telling(each.example for each in VARIANTS.values())
 @telling(OF_SLACK)
 @given(case=cases() | (FROM_VALUES | PATIENT).flatmap(with_start).flatmap(workloads))

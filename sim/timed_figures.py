@@ -39,17 +39,6 @@ def summarise_spread(name: str, values: ArrayLike) -> Summary:
     return {f"mean_{name}": float(array.mean()), f"p50_{name}": p50, f"p99_{name}": p99}
 
 
-def latency_figures(latency_us: FloatArray) -> Summary:
-    """Return mean, median and 99th percentile of latencies, or nothing if there are none."""
-    if not len(latency_us):
-        return {}
-    return {
-        "mean_latency_us": float(latency_us.mean()),
-        "median_latency_us": float(np.median(latency_us)),
-        "p99_latency_us": float(np.percentile(latency_us, 99)),
-    }
-
-
 def nonzero(counts: Mapping[str, int]) -> Summary:
     """Return the counts that are not 0."""
     return {name: count for name, count in counts.items() if count}

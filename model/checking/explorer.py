@@ -19,11 +19,10 @@ faster and still finds a state of least distance. Limit: all states are in memor
 import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import filterfalse
 from typing import Generic, TypeVar
 
-from model.checking.claims import Judgement, Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A")
@@ -129,46 +128,6 @@ def no_deadlock(
     A state whose only actions lead back to itself is not a deadlock, as in TLC.
     """
     return StateClaim(Kind.NO_DEADLOCK, name, is_final, guards)
-
-
-# ---------------------------------------------------------------------- states that are workloads
-
-
-def claims_on_workloads(
-    judge: Callable[[S], Judgement], guards: Mapping[str, str]
-) -> list[StateClaim[S]]:
-    """Return the guards and claims of a machine whose every state is a whole workload.
-
-    ``judge`` runs and judges the workload of a state. It is called once for each state, however
-    many claims look at it. ``guards`` names the claims that must hold, each with its guard.
-    """
-    judge_once: Callable[[S], Judgement] = cache(judge)
-
-    def occurs(guard: str) -> StateClaim[S]:
-        return sometimes(guard, lambda state: judge_once(state).guards[guard] > 0)
-
-    def holds(claim: str, guard: str) -> StateClaim[S]:
-        def against(state: S) -> str:
-            return _first_counterexample(judge_once(state), claim)
-
-        return always(
-            claim,
-            lambda state: not against(state),
-            guards=(guard,),
-            explain=lambda state: against(state).removesuffix("."),
-        )
-
-    cases = dict.fromkeys(guards.values())
-    return [*map(occurs, cases), *(holds(claim, guard) for claim, guard in guards.items())]
-
-
-def _first_counterexample(judgement: Judgement, claim: str) -> str:
-    sentences = [
-        verdict.witness[0]
-        for verdict in judgement.verdicts
-        if verdict.claim == claim and verdict.outcome is Outcome.BROKEN
-    ]
-    return sentences[0] if sentences else ""
 
 
 # -------------------------------------------------------------------------------------- results

@@ -102,12 +102,3 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
     )
 }
-
-CLOSE_CALLS = (
-    _case("abcdeeeeee", (5, 9), theta=0.5, window_tuples=9),
-    _case("cd", policy="pkg"),
-    _case("d", policy="pkg", instances=3),
-    _case("cc", (1,), times_us=((0, (1, 1)), (1, (1, 9)))),
-    _case("d"),
-)
-"""Workloads on which other summaries or loads, which look right, give other steps."""

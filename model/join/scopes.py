@@ -1,4 +1,4 @@
-"""Small scopes of the protocol for exhaustive exploration, and charts of their behaviours.
+"""Small scopes of the protocol for exhaustive exploration.
 
 Source: docs/join.md, sections 3 to 7 and 10.
 
@@ -11,17 +11,15 @@ Rules of this file:
 * Free scopes let every worker send any block at any time, which covers every way to balance the
   load. In ``balanced`` scopes blocks are sent by section 5 alone, which shows that this is enough
   for everything to end.
-* A chart has one line an action and one column a worker; time runs down. What is sent points to the
-  neighbour, what is received points from where it came. R tuples are r0, r1, ... by rank, S tuples
-  s0, s1, ....
+* R tuples are r0, r1, ... by rank, S tuples s0, s1, ....
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from model.checking.explorer import Machine, Path
+from model.checking.explorer import Machine
 from model.join import chain, live
 from model.join.predicates import holds
 from model.join.rules import FIFO, NUMBERED, Rules, Setup, Transition, initial
@@ -31,18 +29,11 @@ from model.join.state import (
     REPEATING,
     UNORDERED,
     Action,
-    Block,
     ChainState,
     Listed,
-    Message,
     Network,
     Pair,
     Ranks,
-    boundary,
-    channel_of,
-    goes_right,
-    lanes,
-    other,
 )
 from model.vocabulary import Event
 from model.vocabulary.join import NO_WATERMARK_US, Apart, Equi, R, S
@@ -244,15 +235,23 @@ EVERYDAY = (
 # ---------------------------------------------------------------------------------- descriptions
 
 
-def describe_state(scope: Scope, state: State) -> str:
+def _describe_state(scope: Scope, state: State) -> str:
     """Return a phrase about the tuples in each worker and the emitted pairs."""
     parts = []
     for number, worker in enumerate(state.chain.workers):
-        stored = [name_tuples(R, worker.r.store)] * bool(worker.r.store)
-        stored += [name_tuples(S, worker.s.store)] * bool(worker.s.store)
+        stored = [_names(R, worker.r.store)] * bool(worker.r.store)
+        stored += [_names(S, worker.s.store)] * bool(worker.s.store)
         parts += [f"worker {number} has {' and '.join(stored)}"] * bool(stored)
-    out = describe_emitted(scope, State(state.chain), state)
-    return ", ".join([*parts, f"out came {out}" if out else "no pair came out"])
+    once, twice = (
+        " ".join(f"(r{r} s{s})" for bit, (r, s) in enumerate(scope.pairs) if mask >> bit & 1)
+        for mask in (state.once, state.twice)
+    )
+    out = f"out came {once}" if once else "no pair came out"
+    return ", ".join([*parts, f"{out}, {twice} again" if twice else out])
+
+
+def _names(stream: str, ranks: Ranks) -> str:
+    return " ".join(f"{stream.lower()}{rank}" for rank in ranks)
 
 
 def _describe_action(action: Action) -> str:
@@ -268,108 +267,5 @@ def machine_of(scope: Scope) -> Machine[State, Action]:
         (protocol.initial(),),
         protocol.actions,
         _describe_action,
-        lambda state: describe_state(scope, state),
+        lambda state: _describe_state(scope, state),
     )
-
-
-WIDTH = 34
-
-
-def name_tuples(stream: str, ranks: Ranks) -> str:
-    """Return the names of tuples of a stream, for example ``r0 r1``."""
-    return " ".join(f"{stream.lower()}{rank}" for rank in ranks) or "nothing"
-
-
-def describe_emitted(scope: Scope, before: State, after: State) -> str:
-    """Return the pairs that an action emitted, with a mark on those that came out before."""
-    again = after.twice & ~before.twice
-    fresh = after.once & ~before.once
-    parts = []
-    for bit, (r, s) in enumerate(scope.pairs):
-        if (fresh | again) >> bit & 1:
-            parts.append(f"(r{r} s{s})" + " AGAIN" * (again >> bit & 1))
-    return " ".join(parts)
-
-
-def chart(scope: Scope, path: Path[State, Action]) -> tuple[str, ...]:
-    """Return the lines of a message-sequence chart, header first."""
-    states = [path.initial, *(state for _, state in path.steps)]
-    columns = max(len(state.chain.workers) for state in states)
-    lines = [_line("", [f"worker {n}" for n in range(columns)])]
-    before = path.initial
-    for number, (action, after) in enumerate(path.steps, start=1):
-        cells = ["|" if n < len(after.chain.workers) else "" for n in range(columns)]
-        at = action.worker if action.worker >= 0 else 0
-        text = describe_action(before, after, action)
-        pairs = describe_emitted(scope, before, after)
-        cells[at] = f"{text} => {pairs}" if pairs else text
-        lines.append(_line(f"{number:>3}. ", cells))
-        before = after
-    return tuple(lines)
-
-
-def _line(number: str, cells: Sequence[str]) -> str:
-    line = f"{number:<5}"
-    for column, cell in enumerate(cells):
-        start = 5 + column * WIDTH
-        line = line.ljust(start) if len(line) <= start else line + " "
-        line += cell
-    return line.rstrip()
-
-
-def describe_action(before: State, after: State, action: Action) -> str:
-    """Return an action in a few words, with arrows for messages."""
-    what, at, stream, n, repeats = action
-    chain = before.chain
-    if what in ("admit", "the source sends"):
-        rank = chain.admitted_r if stream == R else chain.admitted_s
-        where = "enters" if what == "admit" else "is sent to the end"
-        return f"{name_tuples(stream, (rank,))} {where}"
-    if what in ("read", "read the new queue"):
-        queue = chain.queue if what == "read" else chain.new_queue
-        return f"{name_tuples(stream, queue[:1])} enters"
-    if what == "forward":
-        lane, _ = lanes(chain.workers[at], stream)
-        sent = f"[{name_tuples(stream, lane.store[:n])}]"
-        return f"{sent} -->" if stream == R else f"<-- {sent}"
-    if what in ("receive", "acknowledge"):
-        message = _message(before, action)
-        text = _received(message) + ", which stays in the channel" * repeats
-        return f"--> {text}" if goes_right(message) else f"<-- {text}"
-    if what == "drop":
-        lane, _ = lanes(chain.workers[at], stream)
-        kept, _ = lanes(after.chain.workers[at], stream)
-        gone = tuple(rank for rank in lane.store if rank not in kept.store)
-        return f"drops {name_tuples(stream, gone)}"
-    return _other(action)
-
-
-def _other(action: Action) -> str:
-    what, at, stream, n, _ = action
-    if what == "hear":
-        return f"hears the watermark of {stream}"
-    if what == "end":
-        return "both streams end"
-    if what == "cut":
-        return f"loses the connection to {at + 1}"
-    if what == "silence":
-        return f"is idle: the watermark of {stream} moves on"
-    if what == "merge":
-        return f"is merged with worker {at + 1}"
-    if what == "split":
-        side = f"{n} of R go right" if stream == R else f"R and {n} of S go right"
-        return f"is split: {side}"
-    return f"{what} {stream}".rstrip()
-
-
-def _message(state: State, action: Action) -> Message:
-    _, at, stream, n, _ = action
-    if action.what == "receive":
-        return channel_of(state.chain, boundary(at, other(stream)), stream == R)[n]
-    return channel_of(state.chain, boundary(at, stream), stream == S)[n]
-
-
-def _received(message: Message) -> str:
-    if isinstance(message, Block):
-        return f"[{name_tuples(message.stream, message.tuples)}]"
-    return f"ACK {message.stream}{message.number or ''}"

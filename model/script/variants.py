@@ -22,7 +22,6 @@ from model.vocabulary.script.tree import (
     Expression,
     Sensor,
     Statement,
-    Union,
     Window,
     Workflow,
 )
@@ -64,25 +63,6 @@ def _case(flows: Sequence[Workflow], *measured: Measured, **settings: PlainData)
     return Workload("script", arrivals, config.to_json())
 
 
-def _by_disorder(*measured: Measured) -> Workload:
-    """Return two sensors whose watermarks follow the disorder, at most 3 ms behind."""
-    flow = _flow("w", x=_window("sum", A, 1, 1), y=_window("sum", B, 1, 1))
-    return _case([flow], *measured, lateness_us=3 * MILLISECOND_US, watermark="disorder")
-
-
-def _silent(*arrived: tuple[int, str, int], flush: bool = True) -> Workload:
-    """Return arrivals (arrival time in ms, sensor, stamp in ms); 2 ms of silence are enough."""
-    flow = _flow("w", x=_window("sum", Union((A, B)), 1, 1), y=_window("sum", A, 1, 1))
-    measured = [(sensor, at_ms, 1.0) for _, sensor, at_ms in arrived]
-    case = _case([flow], *measured, lateness_us=0, idle_after_us=2 * MILLISECOND_US)
-    times_us = [now_ms * MILLISECOND_US for now_ms, _, _ in arrived]
-    arrivals = tuple(
-        each._replace(arrival_us=now_us)
-        for each, now_us in zip(case.arrivals, times_us, strict=True)
-    )
-    return case.with_(arrivals=arrivals, flush=flush)
-
-
 def _window(op: str, source: Expression, length_ms: int, slide_ms: int) -> Window:
     return Window(op, source, length_ms, slide_ms)
 
@@ -120,23 +100,12 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             PLANTED,
             "A watermark never falls: what was known stays known.",
             replace(RULES, watermark_us=_as_reached),
-            _by_disorder(("a", 3, 1), ("a", 4, 1), ("a", 0, 1), ("a", 3, 1)),
+            _case(
+                [_flow("w", x=_window("sum", A, 1, 1), y=_window("sum", B, 1, 1))],
+                *(("a", at_ms, 1) for at_ms in (3, 4, 0, 3)),
+                lateness_us=3 * MILLISECOND_US,
+                watermark="disorder",
+            ),
         ),
     )
 }
-
-CLOSE_CALLS = (
-    _case(
-        [_flow("w", x=_window("max", A, 1, 1), y=_window("max", B, 1, 1))],
-        ("a", 1, 1),
-        ("b", 0, 1),
-        lateness_us=0,
-    ),
-    _by_disorder(("a", 4, 1), ("a", 0, 1), ("a", 4, 1), ("a", 3, 1)),
-    _by_disorder(("b", 0, 1), ("a", 4, 1), ("a", 3, 1)),
-    _silent((0, "b", 0), (3, "a", 3), (6, "b", 1), (6, "b", 2)),
-    _silent((0, "b", 0), (0, "a", 4), (0, "b", 1)),
-    _silent((0, "b", 0), (3, "c", 3), (3, "b", 1)),
-    _silent((0, "a", 0), (3, "a", 1), flush=False),
-)
-"""Workloads on which other rules of lateness and silence, which look right, give other steps."""

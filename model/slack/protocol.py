@@ -8,29 +8,62 @@ Rules of this file:
   their rules are those that a run uses.
 * More is possible here than in a run: a correction may be due after any arrival and goes on beside
   the stream, one small step at a time. With ``any_slack``, K may be any number from 0 to the
-  largest delay, which covers every controller.
+  largest delay, which covers every controller, and the waits of room ``watermark`` as well.
+* Values are powers of two, so that a sum tells which tuples it counts, and how often.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from model.slack.machine import Task, TaskState
 from model.slack.rules import Factor, Rules
-from model.vocabulary import SlackConfig
+from model.vocabulary import Event, SlackConfig, Step
+from model.vocabulary.windows import Late, Result
 from model.windows.correction import advance, due, plan
-from model.windows.scopes import WENT_BACK, Emissions, WindowScope, emit
+from model.windows.machine import SavedStream
 from model.windows.state import Answer, History, Pair, Plan, Store, Window
 
 # ---------------------------------------------------------------------------------------- state
 
 
 @dataclass(frozen=True, slots=True)
-class Scope(WindowScope[SlackConfig]):
-    """Bounds of an exploration; see :class:`model.windows.scopes.WindowScope`."""
+class Scope:
+    """Bounds of an exploration: a few tuples of one task and key, delivered in any order."""
 
+    name: str
+    event_times_us: tuple[int, ...]
+    config: SlackConfig
+    deliveries: int = 1
+    """Most deliveries of each tuple; at least 1."""
+    early_flushes: int = 0
+    """Number of flushes that may come before the end of the stream."""
     crashes: int = 1
     any_slack: bool = True
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The tuples of the scope."""
+        return tuple(
+            Event(number, number, "", event_time_us, float(1 << number), event_time_us)
+            for number, event_time_us in enumerate(self.event_times_us)
+        )
+
+    def everything_came(self, deliveries_left: Iterable[int]) -> bool:
+        """Return whether every tuple was delivered at least once."""
+        return all(left < self.deliveries for left in deliveries_left)
+
+    def is_closed(self, window: Window, task: SavedStream) -> bool:
+        """Return whether the watermark has reached the end of the window."""
+        return window.start_us + self.config.size_us <= task.wm_us
+
+
+class Emissions(NamedTuple):
+    """Results and late pairs that the stream side has emitted so far."""
+
+    results: tuple[tuple[Window, float], ...] = ()
+    late: tuple[Pair, ...] = ()
+    """Pairs that were late when their tuple first arrived."""
 
 
 class State(NamedTuple):
@@ -48,6 +81,20 @@ class State(NamedTuple):
     plan: Plan | None = None
     corrections: int = 0
     """Number of corrections finished so far."""
+
+
+# ------------------------------------------------------------------------------------- emissions
+
+
+def _emit(emitted: Emissions, steps: Iterable[Step], is_first: bool = True) -> Emissions:
+    """Add steps of the stream; late pairs count if a tuple arrived for the first time."""
+    results, late = dict(emitted.results), set(emitted.late)
+    for step in steps:
+        if isinstance(step, Result):
+            results[Window(0, step.start_us, step.key)] = step.value
+        elif isinstance(step, Late) and is_first:
+            late.add(Pair(*step[:5]))
+    return Emissions(tuple(sorted(results.items())), tuple(sorted(late)))
 
 
 # -------------------------------------------------------------------------------------- actions
@@ -129,12 +176,11 @@ class Transitions:
         left = list(state.deliveries_left)
         left[number] -= 1
         saved = task.state()
-        alarms = {WENT_BACK} if saved.stream.wm_us < state.task.stream.wm_us else ()
         after = state._replace(
             deliveries_left=tuple(left),
             is_flushed=state.is_flushed and saved == state.task,
             task=saved,
-            emitted=emit(self.scope, saved.stream, state.emitted, steps, is_first, alarms),
+            emitted=_emit(state.emitted, steps, is_first),
         )
         return _with_store(after, store)
 
@@ -150,7 +196,7 @@ class Transitions:
             task=saved,
             is_flushed=True,
             flushes_left=state.flushes_left - (not everything_came),
-            emitted=emit(self.scope, saved.stream, state.emitted, steps),
+            emitted=_emit(state.emitted, steps),
         )
         after = _with_store(after, store)
         return self._without_controller(after) if self.scope.any_slack else after

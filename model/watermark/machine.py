@@ -17,9 +17,8 @@ from model.vocabulary.watermark import Clock
 from model.watermark.rules import RULES, Rules
 from model.watermark.upstream import upstreams_of
 from model.windows.cluster import Cluster
-from model.windows.machine import SavedStream, WindowTask
+from model.windows.machine import Insertion, SavedStream, WindowTask
 from model.windows.pipeline import WindowModel
-from model.windows.upstream import Insertion
 
 # ---------------------------------------------------------------------------------------- state
 

@@ -12,8 +12,8 @@ from model.vocabulary import Event, Step, WatermarkConfig, task_of
 from model.vocabulary.watermark import Inserted, Passing
 from model.watermark.rules import Rules
 from model.windows.cluster import Cluster
+from model.windows.machine import Insertion, Passed, Upstream
 from model.windows.state import BEFORE_TIME_US
-from model.windows.upstream import Insertion, Passed, Upstream
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from model.checking.variants import PLANTED, Variant
-from model.vocabulary import Fault, WatermarkConfig, Workload
+from model.vocabulary import WatermarkConfig, Workload
 from model.vocabulary.windows import WindowQuery
 from model.watermark.claims import MONOTONE
 from model.watermark.machine import MODEL
@@ -94,7 +94,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
         _variant(
             "ignores_flushes",
-            "nothing owed after the flush",
+            "eventual exactness",
             "A flush closes the windows, and corrections start as at any other time.",
             PLANTED,
             "A flush corrects whatever is pending.",
@@ -103,10 +103,3 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         ),
     )
 }
-
-CLOSE_CALLS = (
-    _example(20, 5),
-    variants.with_redelivery(_example(5)),
-    _example(20, 5, corrections=True).with_(faults=(Fault("kill", 1),)),
-)
-"""Workloads on which other rules of windows, which look right, give other steps."""

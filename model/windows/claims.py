@@ -130,11 +130,6 @@ def is_flushed(truth: Truth[WindowQuery]) -> bool:
 LACKING = "windows with a rejected row"
 
 
-def has_incomplete_windows(truth: Truth[WindowQuery]) -> bool:
-    """Return whether a window with an answer lacks a row that was rejected."""
-    return count_incomplete_windows(truth) > 0
-
-
 def count_incomplete_windows(truth: Truth[WindowQuery]) -> int:
     """Return the number of windows with an answer that lack a row that was rejected."""
     return sum(window in truth.windows for window in truth.incomplete)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from model.checking.claims import Claim
-from model.vocabulary.windows import Cleared, Final, Late, Result, WindowQuery
+from model.vocabulary.windows import Final, Late, Result, WindowQuery
 from model.windows.claims import Evidence, Findings, QueryT, TickT, claim, name_of, tuples_of
 from model.windows.course import CurrentAnswer, changes, current, in_time, is_right
 from model.windows.evidence import Observation, Tick, Truth, WindowId
@@ -58,28 +58,6 @@ def eventual_exactness(
             f"The right answer is {truth.aggregate(values):g} from {_tuples(len(values))}.",
             _describe_lateness(observed, window),
         )
-
-
-def nothing_owed(
-    truth: Truth[WindowQuery], observed: Observation[Tick], findings: Findings
-) -> None:
-    """Check that every late pair was cleared in its batch or later, and no other pair was."""
-    for late in observed.trace.of(Late):
-        if observed.is_pending(late[:3], late.source_id, truth.batches):
-            sentence = f"Tuple #{late.source_id} is still owed to the {name_of(truth, late[:3])}."
-            findings.add(
-                len(truth.windows.get(late[:3], ())),
-                sentence,
-                f"It was late in batch {late.batch} and no correction cleared it since.",
-            )
-    for cleared in observed.trace.of(Cleared):
-        late_in = observed.late.get(cleared[:3], {}).get(cleared.source_id, ())
-        if not any(batch <= cleared.batch for batch in late_in):
-            sentence = (
-                f"Batch {cleared.batch} cleared tuple #{cleared.source_id} of the "
-                f"{name_of(truth, cleared[:3])}, which had not been late."
-            )
-            findings.add(0, sentence)
 
 
 # -------------------------------------------------------------------- promise 2: at any batch end
@@ -223,7 +201,6 @@ def corrections_do_not_wait(
 
 _CHECKS: Mapping[str, tuple[Check, Sequence[Sequence[type]], bool]] = {
     "eventual exactness": (eventual_exactness, ((Final,),), True),
-    "nothing owed after the flush": (nothing_owed, ((Late,), (Cleared,)), False),
     "wrong answers are pending": (wrong_answers_are_pending, ((Result,), (Late,)), True),
     "each pair once": (each_pair_once, ((Result,), (Late,)), True),
     "exact means all rows": (exact_means_all_rows, ((Final,), (Late,)), False),

@@ -8,15 +8,14 @@ Rules of this file:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Step
 from model.vocabulary.windows import Late, Rejected, Result, WindowQuery
 from model.windows.aggregates import aggregate_of
 from model.windows.rules import Stream, WindowRules
 from model.windows.state import BEFORE_TIME_US, OpenWindows, SavedWindows, Values
-from model.windows.upstream import Insertion
 
 QueryT = TypeVar("QueryT", bound=WindowQuery)
 
@@ -30,6 +29,26 @@ class SavedStream(NamedTuple):
     accepted: tuple[tuple[int, int], ...] = ()
     """(identity, event time), sorted."""
     open_windows: SavedWindows = ()
+
+
+class Insertion(NamedTuple):
+    """A watermark that every task receives, in the order of its tuples."""
+
+    wm_us: int
+    slack_us: int
+    """Distance of the watermark from the largest event time upstream."""
+
+
+class Passed(NamedTuple):
+    """Result of an arrival that passes upstream."""
+
+    steps: tuple[Step, ...] = ()
+    insertion: Insertion | None = None
+    """Watermark that the tasks receive before the arrival; None if nothing is inserted."""
+
+
+Upstream: TypeAlias = Callable[[Event, int], Passed]
+"""The operators before the windows: they take an arrival and its batch before the task does."""
 
 
 class WindowTask(Stream, ABC, Generic[QueryT]):

@@ -17,10 +17,9 @@ from typing import Any, Generic, TypeVar
 from model.vocabulary import Event, Step, System, Trace, Workload, task_of
 from model.vocabulary.windows import Rejected, WindowQuery
 from model.windows.correction import advance, due, plan
-from model.windows.machine import WindowTask
+from model.windows.machine import Insertion, Upstream, WindowTask
 from model.windows.rules import CorrectionRules
 from model.windows.state import History, Plan, Store, Window
-from model.windows.upstream import Insertion, Upstream
 
 PRODUCER = "model"
 

@@ -20,7 +20,7 @@ from sim.grouping.record import Passages, Span
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import Arrived
-from sim.timed_figures import latency_figures, looks_us, means_by_row, nonzero, number_columns
+from sim.timed_figures import looks_us, means_by_row, nonzero, number_columns, summarise_spread
 
 ROWS = 100
 """Rows of a series."""
@@ -73,7 +73,7 @@ def _rates(cluster: GroupingCluster, passed: Passages, spans: list[Span]) -> Sum
         "served_hz": _served_hz(passed, spans),
         "settled_latency_us": float(settled_us.mean()),
         "settled_p99_latency_us": float(np.percentile(settled_us, 99)),
-        **latency_figures(latency_us),
+        **summarise_spread("latency_us", latency_us),
     }
 
 

@@ -108,7 +108,7 @@ class ChainCluster:
 
     def _intake(self, stream: str) -> Intake:
         line, tuning = self.line, self.tuning
-        return Intake(stream, tuning, self.shedding, line.admit, self._has_room, self._waits)
+        return Intake(stream, tuning, self.shedding, line.admit, self._has_room)
 
     # ------------------------------------------------------------------------ called by the run
 
@@ -210,8 +210,7 @@ class ChainCluster:
         if not self._is_running or self._is_ending:
             return
         r, s = self.intakes[R], self.intakes[S]
-        # One stream may end the pause of the other.
-        while any([r.hand_over(s), s.hand_over(r)]):
+        while any([r.hand_over(), s.hand_over()]):
             pass
         if r.is_done and s.is_done:
             self._is_ending = True
@@ -323,9 +322,6 @@ class ChainCluster:
         if self._end is not None and self._end.is_held and stream == S:
             return False
         return self.line.sheds(stream) or self.line.has_room(stream)
-
-    def _waits(self, stream: str) -> bool:
-        return self.machine.is_overdue(self.line.source(stream), stream)
 
     def _emit(self, found: FoundPairs) -> None:
         self._pending.append(EmittedPairs(self._env.now, self._epoch, found))

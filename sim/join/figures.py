@@ -21,7 +21,7 @@ from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary, ratio
 from sim.kernel.run import Arrived
-from sim.timed_figures import latency_figures, means, nonzero, number_columns
+from sim.timed_figures import means, nonzero, number_columns, summarise_spread
 
 ROWS = 300
 """Most rows of a series; a longer run has every second sample, every third, ... as a row."""
@@ -120,7 +120,12 @@ class FinishedRun:
 
 def summary_of(run: FinishedRun) -> Summary:
     """Return all figures."""
-    return {**_counts(run), **latency_figures(run.latencies_us), **_load(run), **_bandwidth(run)}
+    return {
+        **_counts(run),
+        **summarise_spread("latency_us", run.latencies_us),
+        **_load(run),
+        **_bandwidth(run),
+    }
 
 
 def _counts(run: FinishedRun) -> Summary:
@@ -145,7 +150,6 @@ def _counts(run: FinishedRun) -> Summary:
         "failures": cluster.failures,
         "arrivals_taken_again": cluster.taken_again,
         **_repeats(run),
-        "intake_pauses": sum(intake.pauses for intake in cluster.intakes.values()),
         "resized": ", ".join([f"{one.before} to {one.after}" for one in cluster.resizings]) or "no",
         **({"longest_change_us": max(changes_us, default=0)} if is_live else {}),
     }

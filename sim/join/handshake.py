@@ -138,10 +138,6 @@ class HandshakeChain:
     def set_block_size(self, block_size: int) -> None:
         """Do nothing: a message has one tuple."""
 
-    def is_overdue(self, worker: int, stream: str) -> bool:
-        """Return whether the other stream has moved past the oldest tuple at a worker."""
-        return len(self._cores) > 1 and self._is_past(self._cores[worker], stream)
-
     def gauges(self) -> ChainGauges:
         """Return the gauges of the chain."""
         lowest_us = min(self._cores[0].heard_us[R], self._cores[-1].heard_us[S])

@@ -1,4 +1,4 @@
-"""Intakes of the streams: they hand arrivals over to the chain, and pause.
+"""Intakes of the streams: they hand arrivals over to the chain.
 
 Source: docs/join.md, sections 5, 8 and 13.
 
@@ -20,8 +20,7 @@ class Intake:
     """The intake of one stream, a run of arrivals at a time.
 
     The intake calls ``admit(stream, events)`` to hand a run over; call :meth:`note_taken` when the
-    worker has taken it. ``has_room(stream)`` returns whether the worker's queue takes more, and
-    ``waits(stream)`` whether the chain wants a pause.
+    worker has taken it. ``has_room(stream)`` returns whether the worker's queue takes more.
     """
 
     def __init__(
@@ -31,23 +30,20 @@ class Intake:
         shedding: Shedding,
         admit: Callable[[str, Sequence[Event]], object],
         has_room: Callable[[str], bool],
-        waits: Callable[[str], bool],
     ) -> None:
         self.stream = stream
         self.events: list[Event] = []
         """Arrivals in the log."""
         self.at = 0
         """Number of arrivals handed over."""
-        self.pauses = 0
         self._tuning, self._shedding = tuning, shedding
-        self._admit, self._has_room, self._waits = admit, has_room, waits
+        self._admit, self._has_room = admit, has_room
         self._ends: list[int] = []  # arrivals up to the end of each epoch that was cut
         self._epoch: int | None = None  # the epoch under way
         self._first = 0  # number, in the log, of the first arrival of that epoch
         self._seen = 0  # number of arrivals when the intake last looked
         self._decided = 0
         self._busy = False
-        self._is_paused = False
 
     # ------------------------------------------------------------------------------- epochs
 
@@ -58,7 +54,7 @@ class Intake:
     def begin(self, epoch: int, first: int, at: int) -> None:
         """Begin an epoch at its first arrival, possibly again after a failure."""
         self._epoch, self._first, self.at = epoch, first, at
-        self._busy = self._is_paused = False
+        self._busy = False
 
     def stop(self) -> None:
         """Hand over nothing more until the next epoch begins."""
@@ -105,9 +101,9 @@ class Intake:
         """Return whether an arrival can be handed over, unless there is a reason to wait."""
         return self._epoch is not None and not self._busy and self.at < min(self._seen, self._end)
 
-    def hand_over(self, other: "Intake") -> bool:
+    def hand_over(self) -> bool:
         """Hand arrivals over, unless there is a reason to wait; return whether any were."""
-        if not self.is_due or self._pause(other) or not self._has_room(self.stream):
+        if not self.is_due or not self._has_room(self.stream):
             return False
         last = min(self._seen, self._end, self.at + self._tuning.intake_tuples)
         run = self.events[self.at : last]
@@ -121,29 +117,3 @@ class Intake:
             self._busy = True
             self._admit(self.stream, kept)
         return True
-
-    def _pause(self, other: "Intake") -> bool:
-        """Pause while the stream waits for the other one, or for overdue tuples; return if so."""
-        if self._tuning.pace_us is None:
-            return False
-        was_paused = self._is_paused
-        self._is_paused = self._is_ahead(other, self._tuning.pace_us) or self._waits(self.stream)
-        self.pauses += self._is_paused and not was_paused
-        return self._is_paused
-
-    def _is_ahead(self, other: "Intake", pace_us: int) -> bool:
-        """Return whether the next arrival lies too far ahead of the other stream's next one.
-
-        Until the other stream's next arrival has come, its last one stands for it; if that stream
-        has no arrivals left in the epoch, the result is false. So the streams never wait for each
-        other.
-        """
-        if other.at < other._end:
-            reached = other.events[other.at]
-        elif other.is_cut:
-            return False
-        elif other.at:
-            reached = other.events[other.at - 1]
-        else:
-            return True
-        return self.events[self.at].event_time_us - reached.event_time_us > pace_us

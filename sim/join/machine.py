@@ -100,9 +100,6 @@ class ChainMachine(Protocol):
     def set_block_size(self, block_size: int) -> None:
         """Set the largest block, from the next one or from the next epoch on."""
 
-    def is_overdue(self, worker: int, stream: str) -> bool:
-        """Return whether overdue tuples of a stream wait at a worker."""
-
     def gauges(self) -> ChainGauges:
         """Return the gauges of the chain."""
 

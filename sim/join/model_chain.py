@@ -34,7 +34,6 @@ from model.join.state import (
     with_channel,
     with_worker,
 )
-from model.join.worker import is_overdue
 from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, R, S
 from sim.join.content import Index, RankArray
@@ -138,11 +137,6 @@ class ModelChain:
         """Set the largest block, from the next one on."""
         if block_size != self._setup.block_size:
             self._setup = replace(self._setup, block_size=block_size)
-
-    def is_overdue(self, worker: int, stream: str) -> bool:
-        """Return whether the other stream has moved past tuples that could leave a worker."""
-        workers = self._state.workers
-        return len(workers) > 1 and is_overdue(self._setup, workers[worker], stream)
 
     def gauges(self) -> ChainGauges:
         """Return the gauges of the chain."""
@@ -250,7 +244,7 @@ class ModelChain:
         return False
 
     def _send_blocks(self, worker: int, stream: str) -> None:
-        while self._forwards or self.is_overdue(worker, stream):
+        while self._forwards or local.is_overdue(self._setup, self._state.workers[worker], stream):
             action = next(chain.forwards(self._setup, self._state, worker, stream), None)
             if action is None:
                 break

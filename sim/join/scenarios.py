@@ -7,7 +7,7 @@ Even sources belong to R, odd ones to S. Values are whole numbers, uniform from 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from sim.kernel.distributions import Constant, Distribution, Exponential
+from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 
@@ -38,7 +38,6 @@ def _source(
     rate_hz: float,
     start_s: float,
     seconds: float,
-    delay: Distribution = DELAY,
     is_regular: bool = False,
 ) -> Source:
     mean_us = SECOND_US / rate_hz
@@ -46,7 +45,7 @@ def _source(
         events=round(rate_hz * seconds),
         interval=Constant(mean_us) if is_regular else Exponential(mean_us),
         start_us=round(start_s * SECOND_US),
-        delay=delay,
+        delay=DELAY,
         keys=KEYS,
         zipf=1.0,
         high=HIGHEST_VALUE,
@@ -115,19 +114,10 @@ def waves(rates: Rates) -> Plan:
     return Plan(tuple(sources), name="waves, simulated")
 
 
-def racing(rates: Rates) -> Plan:
-    """Return two streams: R comes at once, S with a delay of a quarter of the run."""
-    r_hz, s_hz, seconds, *_ = rates
-    late = Constant(seconds * SECOND_US / 4)
-    sources = (_source(r_hz, 0, seconds), _source(s_hz, 0, seconds, late))
-    return Plan(sources, name="racing, simulated")
-
-
 SCENARIOS: Mapping[str, Callable[[Rates], Plan]] = {
     "steady": steady,
     "bursts": bursts,
     "doubling": doubling,
     "case": case,
     "waves": waves,
-    "racing": racing,
 }

@@ -118,15 +118,6 @@ class ChainTuning(Settings):
     hint_us: Annotated[
         int, Setting("longest time without a message before a hint is sent", above=0)
     ] = 100_000
-    pace_us: Annotated[
-        int | None,
-        Setting(
-            "lead in event time at which a stream's intake waits for the other stream (it never"
-            " waits)",
-            at_least=0,
-            none="never",
-        ),
-    ] = None
     drains: Annotated[
         bool, Setting("overdue tuples go on to other workers at the end of an epoch, as on Spark")
     ] = False

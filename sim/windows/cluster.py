@@ -26,8 +26,8 @@ import simpy
 from model.vocabulary import Event, Fault, Step, Trace, task_of
 from model.vocabulary.settings import Setting, Settings
 from model.vocabulary.windows import Cleared, Correction, Revision, WindowQuery
+from model.windows.machine import Insertion, Passed, Upstream
 from model.windows.pipeline import distinct
-from model.windows.upstream import Insertion, Passed, Upstream
 from sim.kernel.link import HERE, Link
 from sim.kernel.plan import ORDINARY, Plan
 from sim.kernel.seeds import Seeds

@@ -51,12 +51,10 @@ def _counts(observed: Observations) -> Summary:
         "windows": windows,
         "answered_by_stream": by_stream,
         "answered_by_flush": closed - by_stream,
-        "answered_by_correction": windows - closed,
         "pairs": pairs,
         "late_pairs": late,
         **({"late_share": late / pairs} if pairs else {}),
         "corrections": len(run.corrections),
-        "corrected_windows": len(revisions),
         "history_rows_read": sum(step.n for step in revisions),
     }
 
@@ -66,18 +64,10 @@ def _latencies(observed: Observations, wait: str) -> Summary:
     waits_us = np.concatenate([task.accepted.wait_us for task in observed.run.tasks])
     first = observed.answers.by_stream
     return {
-        **_spread("latency_us", latency_us),
-        **_spread("window_latency_us", observed.window_latency_us(first)),
-        **_spread("correction_latency_us", observed.late.waited_us),
-        **_spread(wait, waits_us),
-    }
-
-
-def _spread(name: str, values: ArrayLike) -> Summary:
-    array = np.asarray(values, dtype=np.float64)
-    return {
-        **summarise_spread(name, array),
-        **({f"peak_{name}": float(array.max())} if len(array) else {}),
+        **summarise_spread("latency_us", latency_us),
+        **summarise_spread("window_latency_us", observed.window_latency_us(first)),
+        **summarise_spread("correction_latency_us", observed.late.waited_us),
+        **summarise_spread(wait, waits_us),
     }
 
 
@@ -89,7 +79,6 @@ def _quality(observed: Observations) -> Summary:
     return {
         **mean("mean_coverage", np.concatenate((answers.coverage(first), missed))),
         **mean("mean_first_error", answers.errors(first)),
-        **mean("final_error", answers.errors(answers.in_force)),
     }
 
 
@@ -105,18 +94,9 @@ def _load(observed: Observations) -> Summary:
         "duration_us": now_us,
         # Little's law: the total time in the buffer is the area under the number of tuples in it.
         **({"mean_buffered": float((left_us - entered_us).sum()) / now_us} if now_us else {}),
-        "peak_buffered": _peak(entered_us, left_us),
-        "mean_queue": sum(station.inside.mean(now_us) for station in stations),
         "peak_queue": max(station.inside.peak for station in stations),
         **{f"utilisation_{name}": busy.mean(now_us) for name, busy in workers.items()},
     }
-
-
-def _peak(entered_us: FloatArray, left_us: FloatArray) -> int:
-    """Return the largest number of buffered tuples; tuples leave before others enter."""
-    times_us = np.concatenate([left_us, entered_us])
-    changes = np.repeat([-1, 1], [len(left_us), len(entered_us)])
-    return int(changes[np.argsort(times_us, kind="stable")].cumsum().max(initial=0))
 
 
 # ---------------------------------------------------------------------------------------- series

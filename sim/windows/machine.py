@@ -11,10 +11,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Step
 from model.vocabulary.windows import Final
-from model.windows.machine import WindowTask
+from model.windows.machine import Insertion, WindowTask
 from model.windows.pipeline import TaskPipeline
 from model.windows.state import BEFORE_TIME_US
-from model.windows.upstream import Insertion
 from sim.timed_room import Restorable
 
 TaskT = TypeVar("TaskT", bound=WindowTask[Any])

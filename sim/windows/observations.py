@@ -184,16 +184,6 @@ class Answers:
         for window, truth, n in _truths(run, self.windows, late):
             self.truth[numbers[window]], self.n[numbers[window]] = truth, n
 
-    @property
-    def in_force(self) -> AnswerRows:
-        """The latest answer for each window."""
-        at_us, window, value = (
-            np.concatenate(parts) for parts in zip(self.first[:3], self.corrected, strict=True)
-        )
-        # A dictionary keeps the latest answer of a window, at the position of the first.
-        latest = list({each: row for row, each in enumerate(window.tolist())}.values())
-        return AnswerRows(at_us[latest], window[latest], value[latest])
-
     def errors(self, answers: FirstAnswers | AnswerRows) -> FloatArray:
         """Return the relative errors of answers."""
         return relative_errors(answers.value, self.truth[answers.window])

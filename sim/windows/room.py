@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from model.vocabulary.windows import WindowQuery
-from model.windows.upstream import Upstream
+from model.windows.machine import Upstream
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import TimedRun, run

@@ -9,7 +9,7 @@ from straggler.cli import render
 from straggler.cli.commands import Group, room_group
 from straggler.errors import UsageError, refuse_unknown
 from straggler.options import Arguments, Option
-from straggler.rooms import AnyExploration, Room, find_room
+from straggler.rooms import AnyExploration, Room, find_room, find_rooms
 
 EXAMPLES = """\
 examples:
@@ -35,8 +35,9 @@ def run(args: Arguments) -> int:
     """Explore the scopes, and return the exit code of the worst outcome."""
     explorer = find_room(args.room).explorer
     if explorer is None:
-        why = "computes its answers from all tuples at once"
-        raise UsageError(f"the model of {args.room} {why}; it has no behaviours to explore")
+        explored_ones = [room.name for room in find_rooms("all") if room.explorer is not None]
+        names = " and ".join(explored_ones)
+        raise UsageError(f"the model of {args.room} has no scopes; there are some of {names}")
     scopes = explorer.everyday
     if args.scope is not None:
         refuse_unknown("scope", args.scope, explorer.scopes)

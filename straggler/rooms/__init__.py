@@ -214,7 +214,7 @@ class Room:
     timed: TimedRoom[Any, Any]
     """Simulation of plans and replays, and the plot of a run."""
     explorer: Explorer | None = None
-    """Small scopes of the model, unless it computes its answers from all tuples at once."""
+    """Small scopes of the model, if it has some."""
     slots: Callable[[Workload], int] = lambda _: 2
     """Return the number of task slots that a workload needs."""
     remarks: Callable[[JudgedCase], tuple[Remark, ...]] = lambda _: ()

@@ -162,7 +162,6 @@ TUNINGS = st.builds(
     intake_us=st.sampled_from([1, 700]),
     intake_tuples=st.sampled_from([1, 3, 256]),
     hint_us=st.just(UNIT_US),
-    pace_us=st.sampled_from([None, 0, 8 * UNIT_US]),
     commit_us=st.sampled_from([0, 500]),
     record=st.just(True),
 )

@@ -54,7 +54,7 @@ def run(settings: dict[str, str], seed: int = 1) -> ChainRun:
     st.integers(0, 10_000),
     st.fixed_dictionaries(
         {
-            "scenario": st.sampled_from(["steady", "bursts", "waves", "racing"]),
+            "scenario": st.sampled_from(["steady", "bursts", "waves"]),
             "workers": st.sampled_from(["1", "2", "3", "5"]),
             "window_us": st.sampled_from(["1", "200000", "2000000"]),
             "lateness_us": st.sampled_from(["0", "200000", "never"]),

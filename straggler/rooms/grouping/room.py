@@ -12,7 +12,6 @@ from model.grouping import make_system
 from model.grouping.balance import total_speed, work_us
 from model.grouping.claims import judge
 from model.grouping.evidence import Evidence, evidence_of
-from model.grouping.scopes import EVERYDAY, SCOPES, explore
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Route
 from model.windows.evidence import has_exact_sums
@@ -24,7 +23,6 @@ from straggler.options import Arguments
 from straggler.rooms import (
     Alternatives,
     Case,
-    Explorer,
     Figure,
     Figures,
     JudgedCase,
@@ -208,12 +206,6 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
     return compare_sides(SIDES, sides, remark) if sides else None
 
 
-EXPLORER = Explorer(
-    scopes=tuple(SCOPES),
-    everyday=EVERYDAY,
-    explore=explore,
-)
-
 ROOM = Room(
     name="grouping",
     position=30,
@@ -237,7 +229,6 @@ ROOM = Room(
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    explorer=EXPLORER,
     simulate=timed_run(refuse_settings, from_settings),
     timed=TIMED_ROOM,
     alternatives=alternatives,

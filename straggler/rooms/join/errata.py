@@ -19,7 +19,7 @@ from model.checking.claims import Outcome, Verdict, combine
 from model.checking.explorer import StateClaim, sometimes
 from model.checking.explorer import explore as search
 from model.join.control import Watch, is_idle, watch
-from model.join.scopes import SCOPES, Scope, State, chart, describe_state, machine_of
+from model.join.scopes import SCOPES, Scope, State, machine_of
 from model.join.state_claims import claims_of, results_mask
 from model.join.variants import VARIANTS, changes_of, explore
 from model.vocabulary.join import R, S
@@ -35,7 +35,7 @@ ALL_OUT = "every result came out"
 
 
 def shortest(variant: str) -> Findings:
-    """Return the shortest behaviour in which a variant breaks its promise, as a chart."""
+    """Return the shortest behaviour in which a variant breaks its promise."""
     bug = VARIANTS[variant]
     found = explore(bug.home, variant)
     path = found.paths.get(bug.promise)
@@ -47,12 +47,11 @@ def shortest(variant: str) -> Findings:
     entered = replace(bug.scope, r_us=r_us, s_us=s_us)
     sentences = (
         _describe_scope(entered),
-        *chart(bug.scope, path),
-        f"In the end {describe_state(bug.scope, path.last)}.",
+        *literal.witness[: len(path.steps) + 1],
         f"Of the behaviours with {_tuples(bug.scope)} none of fewer than"
         f" {counted(len(path.steps), 'action')} breaks it.",
     )
-    # The chart shows the path; the rest of the witness says what is wrong in its last state.
+    # The rest of the witness says what is wrong in the last state.
     wrong = " ".join(literal.witness[len(path.steps) + 1 :])
     sentence = f"After {counted(len(path.steps), 'action')}: {wrong}"
     literal = Verdict(bug.promise, literal.outcome, sentence)

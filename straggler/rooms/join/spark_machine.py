@@ -10,7 +10,6 @@ from sim.join.machine import ChainGauges, FoundPairs, Sent, Service
 from sim.join.tuning import ChainTuning
 from spark_impl.join.control import find_in_force
 from spark_impl.join.in_process import ChainInProcess, arrivals_of
-from spark_impl.join.lane import is_held_up
 from spark_impl.join.messages import Block, BlockAck, Message
 
 
@@ -64,11 +63,6 @@ class SparkMachine:
         """Set the largest block from the next epoch on."""
         if block_size != self._config.block_size:
             self._config = replace(self._config, block_size=block_size)
-
-    def is_overdue(self, worker: int, stream: str) -> bool:
-        """Return whether overdue tuples of a stream wait for an acknowledgement."""
-        lanes = self._chain.workers[worker].lanes
-        return is_held_up(lanes[stream], lanes[S if stream == R else R], self._config)
 
     def gauges(self) -> ChainGauges:
         """Return what the workers hold, and the lower one of the streams' watermarks."""

@@ -76,7 +76,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
 
 EXPLORER = Explorer(
     scopes=tuple(SCOPES),
-    everyday=("conformal", "pd", "small", "redelivery"),
+    everyday=("conformal", "small", "redelivery"),
     explore=explore,
 )
 

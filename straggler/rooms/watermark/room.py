@@ -12,11 +12,10 @@ from model.vocabulary.windows import ANSWERS, Final, Late, Rejected, Result
 from model.watermark import make_system
 from model.watermark.claims import judge
 from model.watermark.evidence import IDENTITY
-from model.watermark.scopes import SCOPES, explore
 from sim.watermark import SETTINGS, from_settings
 from sim.watermark.room import TIMED_ROOM
 from straggler.errors import counted
-from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
+from straggler.rooms import Case, Figure, Figures, JudgedCase, Room
 from straggler.rooms.watermark import queries
 from straggler.rooms.watermark.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
@@ -82,13 +81,6 @@ def guard(case: Case, figures: Figures) -> Verdict:
     return judge_guard(GUARD, case, lacking, occurred, tasks_hint(case))
 
 
-EXPLORER = Explorer(
-    scopes=tuple(SCOPES),
-    everyday=("small", "scaled", "redelivery"),
-    explore=explore,
-)
-
-
 ROOM = Room(
     name="watermark",
     position=40,
@@ -112,7 +104,6 @@ ROOM = Room(
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    explorer=EXPLORER,
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     timed=TIMED_ROOM,
     errata=ERRATA,
