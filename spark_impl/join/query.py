@@ -75,8 +75,6 @@ class ChainJoin:
         idle_after_us: how far a stream may advance, in microseconds, before a silent other one
             stops holding back results. None: a silent stream holds them back.
         idle_after: ``idle_after_us`` as a text with a unit or a ``timedelta``.
-        epochs: triples of a query, and the first and last micro-batch whose tuples it pairs; None
-            for no last one. A query that is not named pairs all tuples.
         load: rules by which the chain follows its load; None keeps workers and block size.
         recording: True to write down the steps of all workers.
         history: True to keep the admitted tuples, for :func:`ask` and for columns of answers.
@@ -106,7 +104,6 @@ class ChainJoin:
         lateness: str | timedelta | None = None,
         idle_after_us: int | None = None,
         idle_after: str | timedelta | None = None,
-        epochs: tuple[tuple[str, int, int | None], ...] = (),
         load: LoadRules | None = None,
         recording: bool = False,
         history: bool = False,
@@ -140,7 +137,6 @@ class ChainJoin:
             workers=least,
             block_size=block_size,
             credit=credit,
-            epochs=epochs,
             r_columns=columns[R],
             s_columns=columns[S],
         )
