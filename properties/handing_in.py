@@ -145,7 +145,9 @@ def _open(
     totals = [Statement(f"sum_{name}", Window("sum", Sensor(name), every, every)) for name in names]
     # What a sensor sent waits for one that sends nothing, also below its own watermark.
     silent = f"p{PACKS}"
-    gaps = [Statement(f"gap_{name}", Arithmetic("-", Sensor(name), Sensor(silent))) for name in names]
+    gaps = [
+        Statement(f"gap_{name}", Arithmetic("-", Sensor(name), Sensor(silent))) for name in names
+    ]
     sensors = tuple((name, 3_600) for name in (*names, silent))
     script = ScriptConfig((Workflow("hall", (*totals, *gaps)),), sensors, lateness_us=wait_us)
     history = folder / "history"
