@@ -76,7 +76,6 @@ class ChainJoin:
             stops holding back results. None: a silent stream holds them back.
         idle_after: ``idle_after_us`` as a text with a unit or a ``timedelta``.
         load: rules by which the chain follows its load; None keeps workers and block size.
-        recording: True to write down the steps of all workers.
         history: True to keep the admitted tuples, for :func:`ask` and for columns of answers.
         patience_s: seconds of silence after which a worker is taken for dead.
         r_columns: columns of the first input that queries may use, besides ``key``, ``value`` and
@@ -105,7 +104,6 @@ class ChainJoin:
         idle_after_us: int | None = None,
         idle_after: str | timedelta | None = None,
         load: LoadRules | None = None,
-        recording: bool = False,
         history: bool = False,
         patience_s: float = 60.0,
         r_columns: Mapping[str, str] | None = None,
@@ -117,7 +115,7 @@ class ChainJoin:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         columns = {R: declare_columns(R, r_columns), S: declare_columns(S, s_columns)}
         self._free = {name: each for name, each in given.items() if callable(each)}
-        self._options = Options(recording, history, patience_s)
+        self._options = Options(history=history, patience_s=patience_s)
         least, most = range_of(workers, load)
         times = {
             "window_us": window_us,
