@@ -48,7 +48,9 @@ TYPES = (
 GROUPS = (
     {
         "Windows": "spark_impl.over: over Stream.window"
-        " Windows.sum|avg|min|max|median|quantile|count Aggregate.store_in",
+        " Windows.sum|avg|min|max|median|quantile|count Windows.agg Aggregate.store_in"
+        " Aggregates.store_in",
+        "Aggregates": "spark_impl.aggregates: sum_|avg|min_|max_|median|quantile|count",
         "Answers": "spark_impl.landed: LandedQuery.results LandedQuery.rejected"
         " LandedQuery.progress",
         "The ledger": "spark_impl.runtime.accounts: ledger",

@@ -28,6 +28,7 @@ from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import read_settings, settings_of
 from model.vocabulary.texts import escaped, escaped_lines
 from properties.oracles.hashing import signed_hash
+from spark_impl.aggregates import avg, count, quantile
 from spark_impl.over import Stream, over
 from spark_impl.runtime.failures import QueryProblem, last_error, wait_for
 from spark_impl.runtime.limits import Limits
@@ -204,21 +205,24 @@ def test_a_limit_stops_what_is_above_it(
 HOUR_US = 3_600_000_000
 
 
-def test_an_aggregate_has_the_windows_the_wait_and_the_settings() -> None:
+def test_an_aggregate_has_the_windows_the_wait_and_its_own_settings() -> None:
     stream: Stream = over(None, event_time="at", key="device")  # type: ignore[arg-type]  # no row is read
     shared: dict[str, Any] = {"tasks": 2, "gamma_us": 7}
+    own = {"gamma_us": 0, "feedback_us": 3}
     hours = {"size_us": HOUR_US, "slide_us": HOUR_US}
-    windows = stream.window("1 hour", None, lambda_thr=0.9, **shared)
+    found = stream.window("1 hour", None, lambda_thr=0.9, **shared).agg(
+        avg("watts", **own), quantile("watts", q=0.25).alias("low"), count()
+    )
     common = {**hours, "lambda_thr": 0.9, **shared}
-    for found, config, value in (
-        (windows.avg("watts"), SlackConfig(**common, aggregate="avg"), "watts"),
-        (windows.quantile("w", 0.25), SlackConfig(**common, aggregate="quantile", q=0.25), "w"),
-        (windows.count(), SlackConfig(**common, aggregate="count"), None),
-    ):
-        assert (found.config, found.value) == (config, value)
-    waiting = stream.window(timedelta(hours=1), "30 minutes", max_wait="2 hours").count()
+    assert found.configs == {
+        "avg_watts": SlackConfig(**{**common, **own, "aggregate": "avg"}),
+        "low": SlackConfig(**common, aggregate="quantile", q=0.25),
+        "count": SlackConfig(**common, aggregate="count"),
+    }
+    assert found.values == {"avg_watts": "watts", "low": "watts", "count": None}
+    waiting = stream.window(timedelta(hours=1), "30 minutes", max_wait="2 hours").agg(count())
     wait = WatermarkConfig(HOUR_US, HOUR_US // 2, max_wait_us=2 * HOUR_US, aggregate="count")
-    assert waiting.config == wait
+    assert waiting.configs == {"count": wait}
 
 
 # ------------------------------------------------------------------------- addresses and errors

@@ -1,54 +1,99 @@
-"""A query over windows together with the landing that feeds it."""
+"""Queries over windows together with the landing that feeds them."""
 
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructField, StructType
 
 from model.vocabulary.windows import REASON_NOT_FINITE
 from spark_impl import slack, watermark
 from spark_impl.repeated import find_repeated
 from spark_impl.runtime.landing import Landing
-from spark_impl.windows.answers import current_answers, rejected
+from spark_impl.windows.answers import current_answers, rejected, window_struct
 from spark_impl.windows.arrival_files import NO_VALUE
 from spark_impl.windows.progress import BatchProgress, progress
 
 Query: TypeAlias = slack.SlackQuery | watermark.WatermarkQuery
+WINDOW = ("task", "key", "start_us", "end_us", "window")
+"""Columns of a window, behind the grouping columns, in results of several aggregates."""
+
+
 _REFUSED = ("reason", "column", "text", "row", "seq", "source_id", "key", "event_time_us", "batch")
-"""Columns of a refused row, behind its stage."""
+"""Columns of a refused row, behind its stage and perhaps its aggregate."""
 
 
 @dataclass(frozen=True)
-class LandedQuery:
-    """A query together with the landing that feeds it."""
+class _Landed:
+    """Queries over one history, together with the landing that feeds them."""
 
     landing: Landing
-    query: Query
-    value: str | None
-    """Column of the stream with the values, None if rows are counted."""
+    queries: Mapping[str, Query]
+    """The query of each aggregate, by its name."""
+    values: Mapping[str, str | None]
+    """Column of the stream with the values of each aggregate, None if rows are counted."""
     spark: SparkSession
 
     def run_available(self) -> None:
-        """Land everything that is in the source now, and process it."""
+        """Land everything that is in the source now, and process it for each aggregate in turn.
+
+        If one of them fails, the others are still run; the first error is raised at the end.
+        """
         self.landing.run_available()
-        self.query.run_available()
+        _run_all([query.run_available for query in self.queries.values()])
 
     def flush(self) -> None:
-        """Land and process everything, close all windows and correct all late pairs."""
-        self.landing.run_available()
-        self.query.flush()
+        """Land and process everything, close all windows and correct all late pairs.
 
-    def start(self, interval: str = "0 seconds") -> tuple[StreamingQuery, StreamingQuery]:
-        """Start the landing and the query, and leave both running: wait for both."""
-        with ExitStack() as stack:  # if the query cannot start, the landing is stopped
-            landing = self.landing.start(interval)
-            stack.callback(landing.stop)
-            query = self.query.start(interval)
+        If one aggregate fails, the others are still run; the first error is raised at the end.
+        """
+        self.landing.run_available()
+        _run_all([query.flush for query in self.queries.values()])
+
+    def start(self, interval: str = "0 seconds") -> tuple[StreamingQuery, ...]:
+        """Start the landing and all queries, and leave them running.
+
+        If one of them fails, the others go on: wait for all.
+        """
+        with ExitStack() as stack:  # if one cannot start, the others are stopped
+            running = []
+            for each in (self.landing, *self.queries.values()):
+                running.append(each.start(interval))
+                stack.callback(running[-1].stop)
             stack.pop_all()
-        return landing, query
+        return tuple(running)
+
+    def _rejected(self) -> DataFrame:
+        """Return the rows that are in no answer, with the aggregate that has refused them."""
+        faults, all_refused = self.landing.rejected(), []
+        for name, query in self.queries.items():
+            refused = _refused(self.spark, query, self.values[name], self.landing)
+            all_refused.append(refused.withColumn("aggregate", F.lit(name)))
+        unread = _unread(faults, all_refused).withColumn("aggregate", F.lit(None).cast("string"))
+        found = unread.select("stage", "aggregate", *_REFUSED)
+        for each in all_refused:
+            found = found.unionByName(_explained(each, faults))
+        return found
+
+    def _progress(self, name: str) -> BatchProgress:
+        """Return the figures of an aggregate, and of the rows that did not land."""
+        query = self.queries[name]
+        found = progress(query.room, query.store.root)
+        return found._replace(rejected=found.rejected + self.landing.not_landed())
+
+
+class LandedQuery(_Landed):
+    """A query together with the landing that feeds it: the only one, called ``""``."""
+
+    @property
+    def query(self) -> Query:
+        """The query."""
+        return self.queries[""]
 
     def results(self) -> DataFrame:
         """Return a row with the current answer for each window and key.
@@ -65,10 +110,8 @@ class LandedQuery:
             >>> query.results().select("key", "value", "n").first()
             Row(key='a', value=12.0, n=2)
         """
-        repeated = _repeated(self.spark, self.query, self.landing)
-        settings, store = self.query.settings, self.query.store.at()
-        rows = current_answers(self.spark, settings, store, repeated)
-        groups = self.query.store.by[:-1]
+        rows = _results(self.spark, self.query, self.landing)
+        groups = [name for name in self.query.store.by if name not in WINDOW]
         first = [*groups, "key", "window", "value", "coverage", "state"]
         return rows.select(*first, *(name for name in rows.columns if name not in first))
 
@@ -93,9 +136,7 @@ class LandedQuery:
             >>> query.rejected().select("stage", "column", "text").first()
             Row(stage='landing', column='at', text='today')
         """
-        faults = self.landing.rejected()
-        refused = _refused(self.spark, self.query, self.value, self.landing)
-        return _unread(faults, refused).unionByName(_explained(refused, faults))
+        return self._rejected().drop("aggregate")
 
     def progress(self) -> BatchProgress:
         """Return the figures of the last micro-batch; ``rejected`` counts rows of both stages.
@@ -106,8 +147,65 @@ class LandedQuery:
             >>> query.progress().rejected
             1
         """
-        found = progress(self.query.room, self.query.store.root)
-        return found._replace(rejected=found.rejected + self.landing.not_landed())
+        return self._progress("")
+
+
+class LandedQueries(_Landed):
+    """Queries over the columns of one history, together with the landing that feeds them."""
+
+    def results(self) -> DataFrame:
+        """Return a row for each window and key that any aggregate has an answer for.
+
+        The columns are:
+
+        * the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window;
+        * ``window``: ``start`` and ``end`` of the window as timestamps;
+        * for each aggregate a struct under its name, with the other columns of ``results`` of its
+          room, such as ``value``, ``n``, ``revision``, ``coverage`` and ``state``. It is NULL while
+          the aggregate has no answer for the window.
+        """
+        parts = []
+        for name, query in self.queries.items():
+            rows, by = _results(self.spark, query, self.landing), [*query.store.by, *WINDOW[1:-1]]
+            own = [each for each in rows.schema if each.name not in (*by, WINDOW[-1])]
+            # Arrow takes no NULL for a struct that has a field which is declared as never NULL.
+            kind = StructType([StructField(each.name, each.dataType) for each in own])
+            struct = F.struct(*(each.name for each in own)).cast(kind)
+            parts.append(rows.select(*by, struct.alias(name)))
+        joined = reduce(lambda left, right: left.join(right, by, "full"), parts)
+        return joined.select(*by, window_struct().alias(WINDOW[-1]), *self.queries)
+
+    def rejected(self) -> DataFrame:
+        """Return the rows that are in no answer, as :meth:`LandedQuery.rejected` does.
+
+        A column ``aggregate`` behind ``stage`` names the aggregate that has refused the row; it is
+        NULL in the stage ``landing``.
+        """
+        return self._rejected()
+
+    def progress(self) -> dict[str, BatchProgress]:
+        """Return the figures of the last micro-batch of each aggregate, by its name.
+
+        ``rejected`` counts the rows that did not land, too, for each aggregate.
+        """
+        return {name: self._progress(name) for name in self.queries}
+
+
+def _run_all(runs: Sequence[Callable[[], object]]) -> None:
+    """Call all of them, also behind one that fails; then raise the first error."""
+    errors = []
+    for run in runs:
+        try:
+            run()
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def _results(spark: SparkSession, query: Query, landing: Landing) -> DataFrame:
+    repeated = _repeated(spark, query, landing)
+    return current_answers(spark, query.settings, query.store.at(), repeated)
 
 
 def _repeated(spark: SparkSession, query: Query, landing: Landing) -> DataFrame | None:
@@ -142,12 +240,13 @@ def _explained(refused: DataFrame, faults: DataFrame) -> DataFrame:
     )
     for name in known:
         rows = rows.withColumn(name, F.coalesce(f"_{name}", name))
-    return rows.select(F.lit("query").alias("stage"), *_REFUSED)
+    return rows.select(F.lit("query").alias("stage"), "aggregate", *_REFUSED)
 
 
-def _unread(faults: DataFrame, refused: DataFrame) -> DataFrame:
-    """Return what the landing has found at fault, without the faults that the query has refused."""
-    rows = faults.join(refused, ["seq", "column"], "left_anti")
+def _unread(faults: DataFrame, refused: Sequence[DataFrame]) -> DataFrame:
+    """Return what the landing has found at fault, without the faults that a query has refused."""
+    known = reduce(lambda a, b: a.union(b), (each.select("seq", "column") for each in refused))
+    rows = faults.join(known, ["seq", "column"], "left_anti")
     kinds = {"source_id": "long", "key": "string", "event_time_us": "long"}
     for name, kind in kinds.items():
         rows = rows.withColumn(name, F.lit(None).cast(kind))

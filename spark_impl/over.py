@@ -1,29 +1,34 @@
 """Windows over a streaming DataFrame in one expression, for rooms ``slack`` and ``watermark``.
 
     over(lines, event_time="at", key="device").window("6 hours", "1 hour").sum("watts")
+    over(...).window(...).agg(sum_("watts"), avg("celsius"), count())
 
 A windowed query reads a history, because only what is kept can correct an answer. The expression
 therefore ends with the folder that keeps everything: :meth:`Aggregate.store_in`.
 """
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pyspark.sql import DataFrame
 
 from model.vocabulary import SlackConfig, WatermarkConfig
 from spark_impl import slack, watermark
-from spark_impl.landed import LandedQuery, Query
+from spark_impl.aggregates import Aggregation
+from spark_impl.landed import WINDOW, LandedQueries, LandedQuery, Query
 from spark_impl.runtime.cell_times import Duration
-from spark_impl.runtime.histories import VALUE
+from spark_impl.runtime.histories import VALUE, name_values
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.limits import Limit
 from spark_impl.runtime.queries import Sink
-from spark_impl.runtime.storage import Address, locate
+from spark_impl.runtime.storage import Address, Location, locate
 from spark_impl.windows.query import limits_of
 
 Config: TypeAlias = SlackConfig | WatermarkConfig
+_COMMON = ("size", "size_us", "slide", "slide_us", "tasks", "keyed")
+"""Settings that are chosen once for all aggregates of one expression."""
 
 
 def over(
@@ -120,8 +125,8 @@ class Stream:
 class Windows:
     """Windows of a stream.
 
-    A method chooses the aggregate. It raises ``ValueError`` with one sentence if a setting is
-    unknown or has a bad value.
+    A method chooses the aggregate, :meth:`agg` several. It raises ``ValueError`` with one sentence
+    if a setting is unknown or has a bad value.
     """
 
     stream: Stream
@@ -168,11 +173,69 @@ class Windows:
         """Count the rows."""
         return self._aggregate("count", None)
 
+    def agg(self, *aggregations: Aggregation) -> "Aggregates":
+        """Compute several aggregates, each as a query of its own.
+
+        Args:
+            *aggregations: aggregates such as ``sum_("watts")``; their names must differ, and
+                ``sum_("watts").alias("power")`` chooses another one. Settings of an aggregate
+                override those of the windows, except the windows themselves, ``tasks`` and
+                ``keyed``.
+
+        Examples:
+            >>> both = windows.agg(sum_("watts"), count().alias("rows"))
+            >>> sorted(both.configs)
+            ['rows', 'sum_watts']
+        """
+        configs: dict[str, Config] = {}
+        for each in aggregations:
+            if not isinstance(each, Aggregation):
+                msg = f"agg() takes aggregates such as sum_('watts'), not {each!r}"
+                raise TypeError(msg)
+            self._require_name(each.name, configs)
+            _require_own(each)
+            try:
+                configs[each.name] = self._config(each.kind, each.settings)
+            except ValueError as error:
+                msg = f"aggregate {each.name!r}: {error}"
+                raise ValueError(msg) from error
+        if not configs:
+            msg = "agg() has no aggregate; it needs at least one, such as sum_('watts')"
+            raise ValueError(msg)
+        return Aggregates(self.stream, configs, {each.name: each.column for each in aggregations})
+
+    def _require_name(self, name: str, known: Collection[str]) -> None:
+        """Raise ``ValueError`` if an aggregate cannot have a name."""
+        taken = {each.lower() for each in (*WINDOW, *self.stream.columns["group_columns"])}
+        if not re.fullmatch(r"\w+", name):
+            wrong = "consist of letters, digits and _"
+        elif name.lower() in taken:
+            wrong = "differ from the other columns of the results"
+        elif name.lower() in {each.lower() for each in known}:
+            wrong = "differ from those of the other aggregates"
+        else:
+            return
+        msg = f"an aggregate is called {name!r}; its name must {wrong}: choose one with alias()"
+        raise ValueError(msg)
+
     def _aggregate(self, aggregate: str, value: str | None, **more: float) -> "Aggregate":
+        return Aggregate(self.stream, self._config(aggregate, more), value)
+
+    def _config(self, aggregate: str, more: Mapping[str, Any]) -> Config:
         settings = {**self.settings, "aggregate": aggregate, **more}
         is_bounded = not settings.keys().isdisjoint({"max_wait", "max_wait_us"})
-        config = (WatermarkConfig if is_bounded else SlackConfig).of(**settings)
-        return Aggregate(self.stream, config, value)
+        return (WatermarkConfig if is_bounded else SlackConfig).of(**settings)
+
+
+def _require_own(each: Aggregation) -> None:
+    """Raise ``ValueError`` if an aggregate sets its own kind, or what all of them share."""
+    if "aggregate" in each.settings:
+        msg = f"aggregate {each.name!r} sets aggregate; it is {each.kind}"
+        raise ValueError(msg)
+    name = next((name for name in each.settings if name in _COMMON), None)
+    if name is not None:
+        msg = f"aggregate {each.name!r} sets {name}; windows, tasks and keyed belong in window()"
+        raise ValueError(msg)
 
 
 @dataclass(frozen=True)
@@ -214,24 +277,123 @@ class Aggregate:
             >>> resumed.results().count()
             1
         """
-        corrects = isinstance(self.config, SlackConfig) or self.config.corrections
-        limits_of(corrects, max_refused, max_late)  # raises before anything is written
+        limits = _require_limits([self.config], max_refused, max_late)
+        places = _Places.of(folder, checkpoint)
+        landing = places.land(self.stream, self.value or (), max_refused)
+        value = None if self.value is None else VALUE
+        query = places.open_query("answers", self.stream, self.config, value, sink, limits)
+        spark = self.stream.rows.sparkSession
+        return LandedQuery(landing, {"": query}, {"": self.value}, spark)
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """Several aggregates over the windows of a stream."""
+
+    stream: Stream
+    configs: Mapping[str, Config]
+    """Configuration of each aggregate, by its name."""
+    values: Mapping[str, str | None]
+    """Column of the values of each aggregate, None if rows are counted."""
+
+    def store_in(
+        self,
+        folder: Address,
+        *,
+        sinks: Mapping[str, Sink] | None = None,
+        checkpoint: Address | None = None,
+        max_refused: Limit = None,
+        max_late: Limit = None,
+    ) -> LandedQueries:
+        """Return the queries, which keep everything in ``folder`` and resume from there.
+
+        An aggregate that the folder does not know yet begins with the first file that the history
+        still has.
+
+        Raise :class:`InputProblem` with one sentence if the columns do not fit, if the history has
+        other columns, or if an aggregate of the folder had another meaning under the same name.
+
+        Args:
+            folder: folder that gets one ``history`` with all columns, a store ``answers/<name>``
+                for each aggregate, and ``checkpoints``.
+            sinks: functions by the name of an aggregate, each called like the ``sink`` of
+                :meth:`Aggregate.store_in`.
+            checkpoint: another folder for Spark's own files.
+            max_refused: limit of :meth:`Aggregate.store_in`, for each aggregate.
+            max_late: limit of :meth:`Aggregate.store_in`, for each aggregate.
+
+        Examples:
+            >>> sorted(both.store_in(f"{folder}/both").queries)
+            ['rows', 'sum_watts']
+        """
+        given = sinks or {}
+        unknown = [name for name in given if name not in self.configs]
+        if unknown:
+            msg = f"sinks has {unknown[0]!r}; the aggregates are {', '.join(self.configs)}"
+            raise ValueError(msg)
+        limits = _require_limits(self.configs.values(), max_refused, max_late)
+        places = _Places.of(folder, checkpoint)
+        columns = sorted({value for value in self.values.values() if value is not None})
+        landing = places.land(self.stream, columns, max_refused)
+        column_of = {source: name for name, source in name_values(columns).items()}
+        known = {name for name in self.configs if (places.root / "answers" / name).is_folder()}
+        opened: dict[str, Query] = {}
+        # Stores that exist first: if one of them is refused, no other has been made.
+        for name in sorted(self.configs, key=lambda name: name not in known):
+            value = self.values[name]
+            opened[name] = places.open_query(
+                f"answers/{name}",
+                self.stream,
+                self.configs[name],
+                None if value is None else column_of[value],
+                given.get(name),
+                limits,
+            )
+        queries = {name: opened[name] for name in self.configs}
+        return LandedQueries(landing, queries, self.values, self.stream.rows.sparkSession)
+
+
+class _Places(NamedTuple):
+    """The folders of a landing and its queries."""
+
+    root: Location
+    checkpoints: Location
+
+    @classmethod
+    def of(cls, folder: Address, checkpoint: Address | None) -> "_Places":
+        """Return the places in a folder; Spark's own files may be elsewhere."""
         root = locate(folder)
-        checkpoints = locate(checkpoint) if checkpoint else root / "checkpoints"
-        rows, columns = self.stream.rows, self.stream.columns
-        options: dict[str, Any] = {"value": self.value or (), "max_refused": max_refused, **columns}
-        landing = Landing(rows, root / "history", checkpoints / "landing", **options)
-        options = {
-            "value": None if self.value is None else VALUE,
-            "sink": sink,
-            "checkpoint": checkpoints / "answers",
-            "max_refused": max_refused,
-            "max_late": max_late,
-        }
-        places = (root / "history", root / "answers", columns["group_columns"])
-        query: Query
-        if isinstance(self.config, SlackConfig):
-            query = slack.SlackQuery(rows.sparkSession, self.config, *places, **options)
-        else:
-            query = watermark.WatermarkQuery(rows.sparkSession, self.config, *places, **options)
-        return LandedQuery(landing, query, self.value, rows.sparkSession)
+        return cls(root, locate(checkpoint) if checkpoint else root / "checkpoints")
+
+    def land(self, stream: Stream, value: str | Sequence[str], max_refused: Limit) -> Landing:
+        """Return the landing of a stream with some columns of values."""
+        history, checkpoint = self.root / "history", self.checkpoints / "landing"
+        options = {"value": value, "max_refused": max_refused, **stream.columns}
+        return Landing(stream.rows, history, checkpoint, **options)
+
+    def open_query(
+        self,
+        store: str,
+        stream: Stream,
+        config: Config,
+        value: str | None,
+        sink: Sink | None,
+        limits: Mapping[str, Limit],
+    ) -> Query:
+        """Return the query that reads the column ``value`` of the history and writes ``store``."""
+        places = (self.root / "history", self.root / store, stream.columns["group_columns"])
+        options: dict[str, Any] = {"sink": sink, "checkpoint": self.checkpoints / store, **limits}
+        spark = stream.rows.sparkSession
+        if isinstance(config, SlackConfig):
+            return slack.SlackQuery(spark, config, *places, value=value, **options)
+        return watermark.WatermarkQuery(spark, config, *places, value=value, **options)
+
+
+def _require_limits(
+    configs: Iterable[Config], max_refused: Limit, max_late: Limit
+) -> dict[str, Limit]:
+    """Return limits as options of queries; :class:`InputProblem` if a query cannot have them."""
+    for config in configs:
+        corrects = isinstance(config, SlackConfig) or config.corrections
+        limits_of(corrects, max_refused, max_late)
+    return {"max_refused": max_refused, "max_late": max_late}

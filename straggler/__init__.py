@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from model.vocabulary.join_load import LoadRules
     from spark_impl import grouping, join, script, slack, watermark
+    from spark_impl.aggregates import avg, count, max_, median, min_, quantile, sum_
     from spark_impl.grouping import Grouping
     from spark_impl.join import ChainJoin
     from spark_impl.over import over
@@ -67,18 +68,25 @@ __all__ = [
     "WatermarkQuery",
     "Workload",
     "assert_keeps_promises",
+    "avg",
     "check_job",
+    "count",
     "drop_before",
     "grouping",
     "join",
     "judge_job",
     "judge_workload",
     "ledger",
+    "max_",
+    "median",
+    "min_",
     "over",
+    "quantile",
     "script",
     "session",
     "simulate",
     "slack",
+    "sum_",
     "watermark",
 ]
 
@@ -93,6 +101,7 @@ _NAMES = {
     "straggler.judging.promises": "assert_keeps_promises",
     "straggler.simulation": "simulate",
     "spark_impl": "grouping join script slack watermark",
+    "spark_impl.aggregates": "avg count max_ median min_ quantile sum_",
     "spark_impl.grouping": "Grouping",
     "spark_impl.join": "ChainJoin",
     "spark_impl.over": "over",

@@ -13,7 +13,9 @@ import pyarrow.parquet as pq
 
 from model.vocabulary import Event, GroupingConfig, ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
+from spark_impl.aggregates import Aggregation, avg, count, quantile
 from spark_impl.grouping import store as grouping
+from spark_impl.over import Stream, over
 from spark_impl.retention import drop_before
 from spark_impl.runtime.histories import (
     COLUMNS,
@@ -72,6 +74,11 @@ def _route(own: Mapping[str, object]) -> None:
     router = Router(compile_plan(_script()))
     router.blocks(router.asked(table))
     router.clock(table)
+
+
+def _aggregate(aggregations: Sequence[Aggregation]) -> None:
+    stream: Stream = over(None, event_time="at", group_columns=["site"])  # type: ignore[arg-type]  # no row is read
+    stream.window("1 hour").agg(*aggregations)
 
 
 # ----------------------------------------------------------------------------------------- files
@@ -258,6 +265,7 @@ def _reopen(openings: tuple[Change, Change]) -> None:
 
 OPENED: Mapping[str, Callable[[Any], object]] = {
     "routed": _route,
+    "aggregated": _aggregate,
     "followed": _follow,
     "landed": _land,
     "limited": lambda limit: Limits(refused=1, late=limit),
@@ -299,6 +307,17 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
         )
         for good, bad in (("s3", "gs"), ("s3a", "http"), ("s3", "dbfs"), ("s3", "hdfs"))
     ),
+    ("aggregated", [quantile("w", q=0.5)], [quantile("w", q=2).alias("low")], "'low': q is 2"),
+    ("aggregated", [count(), avg("w")], [avg("w"), avg("W")], "differ from those of the other"),
+    ("aggregated", [avg("w").alias("é1")], [avg("w").alias("a b")], "consist of letters"),
+    ("aggregated", [avg("w").alias("at")], [avg("w").alias("KEY")], "differ from the other col"),
+    ("aggregated", [avg("w").alias("at")], [avg("w").alias("Site")], "differ from the other col"),
+    ("aggregated", [avg("w").alias("at")], [avg("w").alias("window")], "differ from the other "),
+    ("aggregated", [count(gamma_us=0)], [count(tasks=1)], "'count' sets tasks; windows, tasks"),
+    ("aggregated", [count(gamma_us=0)], [count(size="5 s")], "'count' sets size; windows, tasks"),
+    ("aggregated", [count()], [count(aggregate="sum")], "sets aggregate; it is count"),
+    ("aggregated", [count()], [], "agg() has no aggregate"),
+    ("aggregated", [count(gamma_us=0)], [count(k=5)], "aggregate 'count': unknown setting 'k'"),
     ("followed", _remove(FIRST), _remove(LAST - 1), "00000006.parquet is to be read next and is"),
     ("followed", _remove(FIRST), _remove(LAST), "00000007.parquet is to be read next and is miss"),
     ("followed", _write(FIRST), _write(FIRST, row=1), "00000005.parquet is not the file that was"),

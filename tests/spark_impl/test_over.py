@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 import straggler
 from model.vocabulary import WatermarkConfig, stable_hash
-from spark_impl.over import Stream, Windows
+from spark_impl.aggregates import avg, count, median, sum_
+from spark_impl.over import Aggregates, Stream, Windows
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Ledger
 from spark_impl.runtime.failures import QueryProblem
@@ -53,46 +54,83 @@ def add(folder: Path, number: int, rows: Sequence[str]) -> None:
     os.utime(path, (1_000 + number, 1_000 + number))
 
 
-def answers(found: DataFrame) -> dict[tuple[str, int], tuple[Any, ...]]:
-    """Return the answers by key and start (s)."""
+def answers(found: DataFrame, name: str = "") -> dict[tuple[str, int], tuple[Any, ...]]:
+    """Return the answers by key and start (s), of one aggregate if its name is given."""
+    columns = [F.col(f"{name}.{each}" if name else each) for each in ANSWER]
+    rows = found.where(F.col(name).isNotNull()) if name else found
     second = (F.col("start_us") / 1_000_000).cast("int")
     return {
-        (key, at): tuple(row) for key, at, *row in found.select("key", second, *ANSWER).collect()
+        (key, at): tuple(row) for key, at, *row in rows.select("key", second, *columns).collect()
     }
 
 
-def test_a_query_that_fails_resumes_while_the_landing_goes_on(
+def test_one_aggregate_of_several_fails_and_all_are_exact_in_the_end(
     windows: Callable[[], Windows], tmp_path: Path
 ) -> None:
     def fail(answers: DataFrame, batch: int) -> None:
         raise RuntimeError(f"no room for batch {batch}")
 
+    def asked() -> Aggregates:
+        return windows().agg(sum_("watts"), avg("celsius").alias("warmth"), count())
+
+    seen: list[int] = []
     add(tmp_path, 1, FIRST)
-    query = windows().avg("celsius").store_in(tmp_path / "kept", sink=fail)
-    query.landing.run_available()  # or the first batch of the query may be empty
-    running = landing, failing = query.start()
+    sinks = {"sum_watts": fail, "warmth": lambda _, batch: seen.append(batch)}
+    queries = asked().store_in(tmp_path / "kept", sinks=sinks)
+    queries.landing.run_available()  # or the first batch of a query may be empty
+    running = queries.start()
     try:
+        landing, failing, *going = running
         with pytest.raises(Exception, match="no room for batch 0"):
             failing.processAllAvailable()
         add(tmp_path, 2, SECOND)
-        landing.processAllAvailable()
-        assert [each.isActive for each in running] == [True, False]
+        for each in (landing, *going):
+            each.processAllAvailable()
+        assert [each.isActive for each in running] == [True, False, True, True]
     finally:
         for each in running:
             each.stop()
-    query = windows().avg("celsius").store_in(tmp_path / "kept")
+    assert seen == [0, 1]
+    query = asked().store_in(tmp_path / "kept")
     query.flush()
     found = query.results()
-    assert found.columns[:5] == ["key", "window", "value", "coverage", "state"]
-    assert answers(found)["a", 0][:4] == (25.0, 2, 1, 1)  # the late one was corrected
-    assert query.progress().batch == 2
+    assert found.columns[-4:] == ["window", "sum_watts", "warmth", "count"]
+    values = {key: row[0] for key, row in answers(found, "sum_watts").items()}
+    assert values == {("a", 0): 9.0, ("a", 10): 8.0, ("a", 30): 2.0, ("b", 0): 4.0}
+    assert answers(found, "warmth")["a", 0][:4] == (25.0, 2, 1, 1)  # the late one was corrected
+    assert answers(found, "count")["b", 0][:2] == (3.0, 3)
+    (path, *_) = sorted((tmp_path / "kept" / "history").glob("*.parquet"))
+    stored = [name for name in pq.read_schema(path).names if name.startswith("value")]
+    assert stored == ["value_celsius", "value_watts"]
+    assert {name: each.batch for name, each in query.progress().items()} == dict.fromkeys(
+        query.queries, 2
+    )
+
+
+@pytest.mark.long
+def test_a_folder_takes_more_aggregates_of_its_columns(
+    windows: Callable[[], Windows], tmp_path: Path
+) -> None:
+    add(tmp_path, 1, FIRST)
+    windows().agg(sum_("watts")).store_in(tmp_path / "kept").run_available()
+    add(tmp_path, 2, SECOND)
+    windows().agg(median("watts")).store_in(tmp_path / "kept").flush()
+    every = windows().agg(sum_("watts"), median("watts")).store_in(tmp_path / "kept")
+    rows = every.results()
+    assert answers(rows, "median_watts")["a", 0][:2] == (1.0, 2)
+    assert ("a", 30) not in answers(rows, "sum_watts"), "left out, so it waits"
+    every.flush()
+    assert answers(every.results(), "sum_watts")["a", 0][:2] == (9.0, 2)
 
 
 def test_a_mistake_is_one_sentence_and_writes_nothing(
     source: Callable[..., Stream], tmp_path: Path
 ) -> None:
+    begun = source().window("10 seconds")
     kept = tmp_path / "kept"
-    taken = source("value string, at string, watts string", key=None, group_columns=["value"])
+    taken = source(
+        "value_watts string, at string, watts string", key=None, group_columns=["value_watts"]
+    )
     for error, sentence, does in (
         (
             ValueError,
@@ -100,9 +138,19 @@ def test_a_mistake_is_one_sentence_and_writes_nothing(
             lambda: source().window(10).sum("watts"),  # type: ignore[arg-type]  # a test of that
         ),
         (
+            TypeError,
+            r"takes aggregates such as sum_\(.watts.\), not .watts.",
+            lambda: begun.agg("watts"),  # type: ignore[arg-type]  # that is the mistake
+        ),
+        (
+            ValueError,
+            "sinks has 'sum_volts'; the aggregates are sum_watts",
+            lambda: begun.agg(sum_("watts")).store_in(kept, sinks={"sum_volts": print}),
+        ),
+        (
             InputProblem,
-            "cannot be called 'value', which is taken",
-            lambda: taken.window("10 seconds").sum("watts").store_in(kept),
+            "cannot be called 'value_watts', which is taken",
+            lambda: taken.window("10 seconds").agg(sum_("watts")).store_in(kept),
         ),
     ):
         with pytest.raises(error, match=sentence):
