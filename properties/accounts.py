@@ -31,7 +31,6 @@ UNREAD = tuple(each for each in BAD_NUMBERS if each not in ("NaN", "Infinity", "
 """Cells that land as NULL."""
 UNASKED = f"p{PACKS - 1}"  # of which no script asks
 STATES = ("exact", "incomplete")
-TEXTS = ("r.source_text", "s.source_text")
 ROOMS: Mapping[str, Any] = {**WAITING, "grouping": grouping}
 LATE, NOT_FINITE = "event time lies below the watermark", "value is not a finite number"
 
@@ -279,15 +278,11 @@ def _of_join(doors: Doors, read: Sequence[Row], first: int, counts: Counter[str]
     listed = join.rejected(doors.spark, store)
     admitted, places, differences = _admitted("join", listed, dict(enumerate(read)), "side")
     yield from differences
+    pairs = rows_of(join.results(doors.spark, store, select=("r.source_text", "s.source_text")))
+    found = [(row["query"], row["r_source_text"], row["s_source_text"]) for row in pairs]
     before = {id(row) for row in read[:first]}
     early = [row for row in admitted if id(row) in before]
     queries = {"text": admitted, "function": admitted, "early": early}
-    texts = {name: join.answers(store, name, select=TEXTS).to_pylist() for name in queries}
-    found = [
-        (name, pair["r_source_text"], pair["s_source_text"])
-        for name, pairs in texts.items()
-        for pair in pairs
-    ]
     due = [(name, *pair) for name, rows in queries.items() for pair in oracle.pairs(rows)]
     yield from _differ("the pairs", found, due)
     yield from _ledger(doors, "join", sum(not row.has_number for row in read), **places)

@@ -1,14 +1,19 @@
 """Results, epochs and progress of a chain, read from its store."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import END_US, NO_WATERMARK_US, STREAMS
+from model.vocabulary.join_predicates import TIME
+from spark_impl.join import register
 from spark_impl.join.checkpoint import decode_state
+from spark_impl.join.columns import names_of
+from spark_impl.join.given import read_select
 from spark_impl.join.matching import to_arrow
 from spark_impl.join.store import MATCHES, REJECTED, STATE, ChainStore, Commit, load_store
 from spark_impl.runtime.accounts import rows_of_batch
@@ -21,14 +26,57 @@ AWAITED = "it may still meet a partner"
 _WAITING = pa.schema([("stream", pa.string()), *ROW, ("reason", pa.string())])
 
 
-def results(spark: SparkSession, store: Address) -> DataFrame:
+def results(
+    spark: SparkSession,
+    store: Address,
+    *,
+    query: str | None = None,
+    select: Collection[str] = (),
+) -> DataFrame:
     """Return all pairs that a chain has found, with columns ``query, r_id, s_id, epoch``.
 
-    An epoch that is running, or that a crash interrupted, is not visible. Columns of the tuples
-    come with :func:`spark_impl.join.answers`. Raise :class:`InputProblem` if ``store`` is not the
-    store of a chain, or some pairs are missing.
+    An epoch that is running, or that a crash interrupted, is not visible. ``query`` names the query
+    whose pairs are wanted. ``select`` adds columns of the tuples, which the chain must have kept as
+    its history: ``("r.pm25", "s.key")`` become ``r_pm25`` and ``s_key``. Raise
+    :class:`InputProblem` if ``store`` is not the store of a chain, or there is no such query or
+    column, or no history, or some pairs are missing.
     """
-    return read_epochs(spark, load_store(store), MATCHES)
+    place = load_store(store)
+    last = place.view.last
+    pairs = read_epochs(spark, place, MATCHES)
+    if last < 0 and (query is not None or select):
+        msg = f"{store} has no epoch yet, and so neither queries nor columns to select"
+        raise InputProblem(msg)
+    if query is not None:
+        asked = register.read(place, place.last())
+        assert asked is not None  # there is a commit
+        asked.require(query)
+        pairs = pairs.where(F.col("query") == query)
+    return _with_selected(spark, place, pairs, select, last) if select else pairs
+
+
+def _with_selected(
+    spark: SparkSession, place: ChainStore, pairs: DataFrame, select: Collection[str], last: int
+) -> DataFrame:
+    """Return pairs with columns of their tuples, which some epochs have admitted."""
+    named: dict[str, dict[str, Column]] = {stream: {} for stream in STREAMS}
+    config = place.commit_of(last).config
+    selected = read_select(config, select, pairs.columns)
+    require_history(place, 0, last)
+    for name, (stream, column, kind) in selected.items():
+        source = "ts" if column == "event_time" else column
+        given = F.timestamp_micros(source) if kind == TIME else F.col(source)
+        named[stream][name] = given.alias(name)
+    wanted = [*pairs.columns, *selected]
+    for stream, columns in named.items():
+        if columns:
+            own = f"{stream.lower()}_id"
+            opened, names = place.with_columns(config), names_of(config.columns(stream), stream)
+            tuples = read_epochs(spark, opened, f"admitted-{stream}", 0, last).drop("epoch")
+            tuples = tuples.withColumnsRenamed(names)
+            tuples = tuples.select(F.col("source_id").alias(own), *columns.values())
+            pairs = pairs.join(tuples, own)
+    return pairs.select(*wanted)
 
 
 def snapshots(store: Address) -> tuple[Commit, ...]:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from spark_impl.join import ChainJoin, answers, from_history, results, submit
+from spark_impl.join import ChainJoin, from_history, results, submit
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.join_cases import counted
@@ -75,25 +75,23 @@ def test_columns_come_while_a_chain_goes_on(spark: SparkSession, tmp_path: Path)
         *((name, 11, 12) for name in ("same", "soon", "own")),
     }
     asked = ("r.site", "s.pm25", "s.at", "r.valid", "s.event_time")
-    chosen = answers(store, "far", select=asked)
-    assert chosen.column_names[2:] == [each.replace(".", "_") for each in asked]
-    for name in ("s_at", "s_event_time"):
-        at = chosen.column_names.index(name)
-        chosen = chosen.set_column(at, name, chosen.column(name).cast(pa.int64()))
-    found = [tuple(row.values()) for row in chosen.to_pylist()]
-    assert {row[:2]: row[2:] for row in found} == {
+    chosen = results(spark, store, query="far", select=asked)
+    assert chosen.columns[4:] == [each.replace(".", "_") for each in asked]
+    numbers = chosen.withColumn("s_at", F.unix_micros("s_at"))
+    found = numbers.withColumn("s_event_time", F.unix_micros("s_event_time")).collect()
+    assert {(row.r_id, row.s_id): tuple(row)[4:] for row in found} == {
         (0, 1): (None, 9.0, None, None, 1),
         (0, 12): (None, 30.0, 12, None, 12),
         (11, 1): ("b", 9.0, None, True, 1),
         (11, 12): ("b", 30.0, 12, True, 12),
     }
-    refused = {
-        "^there is no query 'pm01'; there are far, same, soon, own$": ("pm01", None),
-        "^R has no column 'pm01'; it has key, value, event_time, pm25": ("far", ["r.pm01"]),
-        "^select has 'pm25'; it must have columns such as 'r.key'$": ("far", ["pm25"]),
+    refused: dict[str, dict[str, Any]] = {
+        "^there is no query 'pm01'; there are far, same, soon, own$": {"query": "pm01"},
+        "^R has no column 'pm01'; it has key, value, event_time, pm25": {"select": ["r.pm01"]},
+        "^select has 'pm25'; it must have columns such as 'r.key'$": {"select": ["pm25"]},
     }
-    for sentence, (query, select) in refused.items():
+    for sentence, wrong in refused.items():
         with pytest.raises(InputProblem, match=sentence):
-            answers(store, query, select=select)
+            results(spark, store, **wrong)
     with pytest.raises(InputProblem, match=r"^R has the column 'site' \(text\) in this chain, but"):
         opened({"far": QUERIES["far"]}, NUMBERS, {})

@@ -107,9 +107,9 @@ def test_spark_answers_the_same(
     }
     assert (by_query["fine"], by_query["coarse"]) == pairs_of_pandas(tmp_path)
     assert len(found) == sum(map(len, by_query.values()))
-    readings = names["fine"]
-    assert {*zip(readings.r_id, readings.s_id, strict=True)} == by_query["fine"]
-    assert all(abs(readings.r_pm25 - readings.s_pm25) > 100)
+    readings = names["fine"].collect()
+    assert {(row.r_id, row.s_id) for row in readings} == by_query["fine"]
+    assert all(abs(row.r_pm25 - row.s_pm25) > 100 for row in readings)
 
 
 def test_two_processes_ask_a_chain_that_runs(
