@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, Trace, Workload
 from spark_impl import grouping, script
-from spark_impl.slack.query import SLACK
-from spark_impl.watermark.query import WATERMARK
+from spark_impl.slack import SLACK
+from spark_impl.watermark import WATERMARK
 from spark_impl.windows.system import run_workloads
 
 

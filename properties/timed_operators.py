@@ -24,8 +24,8 @@ from properties.packs import SHOWN_SENTENCES
 from properties.reached_cases import count_scales
 from sim import grouping, join, script, slack, watermark
 from sim.kernel.run import TimedRun
-from spark_impl.slack.query import SLACK
-from spark_impl.watermark.query import WATERMARK
+from spark_impl.slack import SLACK
+from spark_impl.watermark import WATERMARK
 from spark_impl.windows.room import WindowRoom
 from straggler.judging.judge import broken_sentences
 from straggler.rooms import find_room

@@ -13,8 +13,8 @@ from spark_impl.runtime.queries import last_logged
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import CHECKPOINT, require_view
 from spark_impl.runtime.tables import View
-from spark_impl.slack.query import SLACK
-from spark_impl.watermark.query import WATERMARK
+from spark_impl.slack import SLACK
+from spark_impl.watermark import WATERMARK
 from spark_impl.windows.room import AnyRoom
 from spark_impl.windows.row_groups import Footers, TimeRange
 from spark_impl.windows.store import PENDING, load_store

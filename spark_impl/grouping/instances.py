@@ -6,9 +6,8 @@ An instance is busy from the call of its work to the return; waiting for tuples 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -19,7 +18,6 @@ from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.store import INSTANCE as OWN
 from spark_impl.grouping.store import decode_table, encode_table
 from spark_impl.grouping.tasks import INSTANCE, partition_id
-from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.runtime.storage import InputProblem, Location
 
 Step: TypeAlias = Callable[[pa.Table, pa.Table | None], tuple[pa.Table, pa.Table | None]]
@@ -117,7 +115,7 @@ PARTIAL = pa.schema(
         ("top", pa.list_(pa.float64())),
     ]
 )
-"""Columns with one row per window, instance and key; ``values`` are distinct, largest first."""
+"""Columns with one row per window, instance and key; ``values`` are distinct."""
 
 ANSWER = pa.schema(
     [
@@ -178,14 +176,14 @@ def _table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 def aggregate(rows: pa.Table, top: int) -> pa.Table:
     """Aggregate rows with ``window``, ``instance``, ``key`` and ``value``, all finite."""
-    grouped = rows.group_by(_GROUP).aggregate(
-        [("value", name) for name in ("count", "sum", "min", "max")]
-    )
-    found = grouped.rename_columns([*_GROUP, "n", "total", "least", "greatest"])
-    ordered = _order_values(found, rows, _GROUP)
-    found = found.append_column("values", _distinct_values(ordered))
-    found = found.append_column("top", _largest_values(ordered, top))
-    return found.select(PARTIAL.names).cast(PARTIAL)
+    values = pc.add(rows.column("value"), 0.0)  # both zeros are equal
+    ordered = rows.select(_GROUP).append_column("value", values)
+    ordered = ordered.sort_by([("value", "descending")])
+    measures = ("count", "sum", "min", "max", "distinct", "list")
+    grouped = ordered.group_by(_GROUP, use_threads=False)
+    found = grouped.aggregate([("value", name) for name in measures])
+    found = found.rename_columns(PARTIAL.names)
+    return found.set_column(len(PARTIAL) - 1, "top", _first(found.column("top"), top)).cast(PARTIAL)
 
 
 def merge_partials(parts: pa.Table, top: int) -> pa.Table:
@@ -201,12 +199,19 @@ def merge_answers(parts: pa.Table, top: int) -> pa.Table:
 
 
 def _combine(parts: pa.Table, group: list[str], top: int) -> pa.Table:
-    summed = [("n", "sum"), ("total", "sum"), ("least", "min"), ("greatest", "max")]
-    grouped = parts.group_by(group).aggregate(summed)
-    found = grouped.rename_columns([*group, "n", "total", "least", "greatest"])
-    values = _distinct_values(_order_values(found, _unfold(parts, "values"), group))
-    largest = _largest_values(_order_values(found, _unfold(parts, "top"), group), top)
-    return found.append_column("values", values).append_column("top", largest)
+    by = [(name, "ascending") for name in group]
+    summed = {"n": "sum", "total": "sum", "least": "min", "greatest": "max"}
+    found = parts.group_by(group).aggregate([*summed.items()])
+    found = found.rename_columns([*group, *summed]).sort_by(by)
+    largest_first = _unfold(parts, "top").sort_by([("value", "descending")])
+    for name, rows, how in (
+        ("values", _unfold(parts, "values"), "distinct"),
+        ("top", largest_first, "list"),
+    ):
+        # Each group has values, so all three tables have the same groups.
+        lists = rows.group_by(group, use_threads=False).aggregate([("value", how)]).sort_by(by)
+        found = found.append_column(name, lists.column(f"value_{how}"))
+    return found.set_column(len(found.schema) - 1, "top", _first(found.column("top"), top))
 
 
 def _unfold(parts: pa.Table, name: str) -> pa.Table:
@@ -216,38 +221,6 @@ def _unfold(parts: pa.Table, name: str) -> pa.Table:
     return rows.append_column("value", pc.list_flatten(lists))
 
 
-class _Ordered(NamedTuple):
-    """The values of all groups, group by group, the largest first."""
-
-    groups: int
-    group: Ints
-    """The group of each value."""
-    value: Floats
-
-
-def _order_values(grouped: pa.Table, rows: pa.Table, group: list[str]) -> _Ordered:
-    numbered = grouped.select(group).append_column("group", pa.array(np.arange(len(grouped))))
-    rows = rows.join(numbered, group).select(["group", "value"])
-    rows = rows.sort_by([("group", "ascending"), ("value", "descending")])
-    return _Ordered(len(grouped), *(column.to_numpy() for column in rows.columns))
-
-
-def _distinct_values(ordered: _Ordered) -> pa.ListArray:
-    """Return the different values of every group."""
-    changes = np.diff(ordered.group, prepend=-1) != 0
-    changes[1:] |= ordered.value[1:] != ordered.value[:-1]
-    return _lists(ordered, changes)
-
-
-def _largest_values(ordered: _Ordered, top: int) -> pa.ListArray:
-    """Return the largest values of every group."""
-    starts = np.flatnonzero(np.diff(ordered.group, prepend=-1))
-    sizes = np.diff(np.append(starts, len(ordered.group)))
-    return _lists(ordered, np.arange(len(ordered.group)) - np.repeat(starts, sizes) < top)
-
-
-def _lists(ordered: _Ordered, chosen: Bools) -> pa.ListArray:
-    """Return the chosen values, as a list for each group."""
-    sizes = np.bincount(ordered.group[chosen], minlength=ordered.groups)
-    ends = np.concatenate(([0], np.cumsum(sizes)))
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(ordered.value[chosen]))
+def _first(lists: pa.ChunkedArray, most: int) -> pa.Array:
+    """Return the first values of every list."""
+    return pc.list_slice(lists.combine_chunks(), 0, most, return_fixed_size_list=False)

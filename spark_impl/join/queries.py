@@ -27,7 +27,8 @@ def continue_config(
     new tuples, but pairs of old ones may still be owed. ``functions`` and ``given_functions`` name
     the queries whose predicates are functions; ``changed`` names those that were submitted or
     withdrawn while the chain ran, which ``given`` need not know. Raise :class:`InputProblem` if the
-    past would have to change, or a column that the chain has is not given any more.
+    past would have to change, or a column that the chain has is not given any more. Epochs in
+    ``given`` change no epochs of the chain: a workload gives the same ones again.
     """
     _require_columns(before, given)
     known, wanted = dict(before.queries), dict(given.queries)
@@ -40,13 +41,12 @@ def continue_config(
             msg = f"the query {name!r} has changed: a changed query needs another name"
             raise InputProblem(msg)
     queries, limited = [], []
-    ended = {name for name in known if before.span(name)[1] is not None}
-    kept = ({*changed} & {*known}) - ({name for name, _, _ in given.epochs} - ended)
-    never_began = {*changed} - {*known}
     for name, predicate in {**known, **wanted}.items():
-        if name in never_began:
+        span: Span | None = before.span(name) if name in known else (epoch, None)
+        if name not in known and name in changed:
             continue  # it was withdrawn before
-        span = before.span(name) if name in kept else _find_span(name, before, given, epoch)
+        if name in known and name not in {*changed, *(each for each, _, _ in given.epochs)}:
+            span = _continue_span(name, before.span(name), name in wanted, epoch)
         if span is not None:
             queries.append((name, predicate))
             limited += [(name, *span)] if span != (0, None) else []
@@ -67,18 +67,15 @@ def _require_columns(before: JoinConfig, given: JoinConfig) -> None:
                 raise InputProblem(msg)
 
 
-def _find_span(name: str, before: JoinConfig, given: JoinConfig, epoch: int) -> Span | None:
-    """Return the epochs of a query; ``None`` if it ends before it begins."""
-    is_known = any(name == each for each, _ in before.queries)
-    span: Span = before.span(name) if is_known else (epoch, None)
-    if not any(name == each for each, _ in given.queries):
+def _continue_span(name: str, span: Span, is_wanted: bool, epoch: int) -> Span | None:
+    """Return the epochs of a query of which nobody asked anything but in openings."""
+    first, last = span
+    if not is_wanted:
         return _end_span(span, epoch)
-    if any(name == each for each, _, _ in given.epochs):
-        return _move_span(name, span, given.span(name), is_known, epoch)
-    if _is_over(span, epoch):
-        msg = f"the query {name!r} ended with epoch {span[1]}: a new query needs another name"
+    if last is not None and last < epoch - 1:  # what ended with the last epoch can still change
+        msg = f"the query {name!r} ended with epoch {last}: a new query needs another name"
         raise InputProblem(msg)
-    return span
+    return first, last
 
 
 def _end_span(span: Span, epoch: int) -> Span | None:
@@ -86,24 +83,6 @@ def _end_span(span: Span, epoch: int) -> Span | None:
     if first >= epoch:
         return None
     return first, epoch - 1 if last is None else min(last, epoch - 1)
-
-
-def _move_span(name: str, span: Span, wanted: Span, is_known: bool, epoch: int) -> Span:
-    """Return the wanted epochs of a query, if they change only the future."""
-    begin_moves = wanted[0] != span[0] and (is_known or wanted[0] < epoch)
-    end_moves = wanted[1] != span[1] and (_is_over(span, epoch) or _is_over(wanted, epoch))
-    if begin_moves or end_moves:
-        msg = (
-            f"the query {name!r} cannot have the epochs {wanted[0]} to {wanted[1]}:"
-            f" the next epoch is {epoch}"
-        )
-        raise InputProblem(msg)
-    return wanted
-
-
-def _is_over(span: Span, epoch: int) -> bool:
-    """Return whether the query ended before the last epoch, which can change no more."""
-    return span[1] is not None and span[1] < epoch - 1
 
 
 def submit(config: JoinConfig, name: str, predicate: Predicate, epoch: int) -> JoinConfig:

@@ -76,10 +76,7 @@ class ChainJoin:
         idle_after_us: how far a stream may advance, in microseconds, before a silent other one
             stops holding back results. None: a silent stream holds them back.
         idle_after: ``idle_after_us`` as a duration with its unit.
-        epochs: triples of a query, and the first and last micro-batch whose tuples it pairs; None
-            for no last one. A query that is not named pairs all tuples.
         load: rules by which the chain follows its load; None keeps workers and block size.
-        recording: True to write down the steps of all workers.
         history: True to keep the admitted tuples, for :func:`ask` and for columns of answers.
         patience_s: seconds of silence after which a worker is taken for dead.
         r_columns: columns of the first input that queries may use, besides ``key``, ``value`` and
@@ -107,9 +104,7 @@ class ChainJoin:
         lateness: Duration | None = None,
         idle_after_us: int | Duration | None = None,
         idle_after: Duration | None = None,
-        epochs: tuple[tuple[str, int, int | None], ...] = (),
         load: LoadRules | None = None,
-        recording: bool = False,
         history: bool = False,
         patience_s: float | Duration = 60.0,
         r_columns: Mapping[str, str] | None = None,
@@ -121,7 +116,9 @@ class ChainJoin:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         columns = {R: declare_columns(R, r_columns), S: declare_columns(S, s_columns)}
         self._free = {name: each for name, each in given.items() if callable(each)}
-        self._options = Options(recording, history, in_unit_of_name("patience_s", patience_s))
+        self._options = Options(
+            history=history, patience_s=in_unit_of_name("patience_s", patience_s)
+        )
         least, most = range_of(workers, load)
         times = {
             "window_us": window_us,
@@ -141,7 +138,6 @@ class ChainJoin:
             workers=least,
             block_size=block_size,
             credit=credit,
-            epochs=epochs,
             r_columns=columns[R],
             s_columns=columns[S],
         )

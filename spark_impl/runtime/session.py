@@ -4,31 +4,22 @@ Rules of this file:
 
 * Everything stays on the loopback interface unless the master says otherwise.
 * All scratch files lie in one temporary folder. It is removed at the end, after the Java process
-  that writes there has ended, or at the next start if this session is killed.
-* The scratch folder is in use while any process holds the lock of the operating system on a file in
-  it: the driver, and Java, which inherits the open file. The lock ends with the last of them.
-* A start removes the scratch folders that killed sessions of this user on this host left, and
-  nothing else: a network file system may not share locks. Names of folders contain the host.
+  that writes there has ended. A session that is killed leaves it.
 * A problem that a user can fix is an :class:`EnvironmentProblem` with one sentence.
 """
 
-import fcntl
 import os
 import re
 import shutil
 import signal
-import socket
-import stat
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from tempfile import TemporaryDirectory
 
 from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
@@ -91,14 +82,15 @@ def session(
     where = master or DEFAULT_MASTER
     if ours := SparkContext._gateway is None:
         require_java()
-    with scratch_folder() as (scratch, messages):
+    with TemporaryDirectory(prefix="straggler-spark-", ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder)
         try:
             with _environment(scratch, local=where.startswith("local")):
                 given = {name.replace("__", "."): value for name, value in options.items()}
                 settings = _settings(where, scratch, long_running=long_running) | given
                 interrupts: list[int] = []
                 with _collect_interrupts(interrupts):
-                    spark = _start(where, messages, settings)
+                    spark = _start(where, scratch / "messages.log", settings)
                 application = spark.sparkContext.applicationId
                 try:
                     if interrupts:
@@ -133,7 +125,7 @@ def require_java() -> None:
         raise EnvironmentProblem(msg)
 
 
-def _start(master: str, messages: BinaryIO, settings: dict[str, str]) -> SparkSession:
+def _start(master: str, messages: Path, settings: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("straggler")
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -146,19 +138,19 @@ def _start(master: str, messages: BinaryIO, settings: dict[str, str]) -> SparkSe
 
 
 @contextmanager
-def _java_messages(log: BinaryIO) -> Iterator[None]:
+def _java_messages(log: Path) -> Iterator[None]:
     """Redirect standard error of Java to a file, which is shown only if Java does not start.
 
-    Later errors are raised in Python, so their stack traces need not be shown again. Java keeps the
-    file open, and with it the lock on the scratch folder, until it ends.
+    Later errors are raised in Python, so their stack traces need not be shown again.
     """
     sys.stderr.flush()
     ours = os.dup(2)
     try:
-        os.dup2(log.fileno(), 2)
+        with log.open("ab", buffering=0) as file:
+            os.dup2(file.fileno(), 2)
         yield
     except Exception as error:
-        reason = _reason(Path(log.name).read_text(encoding="utf-8", errors="replace"))
+        reason = _reason(log.read_text(encoding="utf-8", errors="replace"))
         reason = reason or str(error).split("\n", maxsplit=1)[0]
         msg = f"Spark does not start: {reason}"
         raise EnvironmentProblem(msg) from error
@@ -319,82 +311,3 @@ def _environment(scratch: Path, local: bool) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-MESSAGES = "messages.log"
-"""The locked file of a scratch folder; it holds Java's messages."""
-HALF_MADE_S = 3600
-"""Age (s) from which an empty folder counts as abandoned; a younger one may be in use soon."""
-
-
-def prefix_of(host: str) -> str:
-    """Return the prefix of a host's scratch folders.
-
-    Hyphens are allowed in the prefix only, so that no host takes the folders of another one.
-    """
-    return f"straggler-spark-{re.sub('[^a-zA-Z0-9.-]', '_', host)}-"
-
-
-PREFIX = prefix_of(socket.gethostname())
-
-
-@contextmanager
-def scratch_folder() -> Iterator[tuple[Path, BinaryIO]]:
-    """Yield a new folder in the temporary folder and its locked file; remove both at the end.
-
-    While a process that inherited the file runs, other starts do not remove the folder.
-    """
-    remove_forsaken(Path(tempfile.gettempdir()))
-    folder, file = _make_scratch_folder()
-    with file:
-        try:
-            yield folder, file
-        finally:
-            _remove_scratch_folder(folder)
-
-
-def remove_forsaken(where: Path) -> None:
-    """Remove the scratch folders in ``where`` whose session was killed, as far as possible."""
-    for folder in sorted(where.glob(f"{PREFIX}*")):
-        if "-" in folder.name.removeprefix(PREFIX):
-            continue  # belongs to another host
-        with suppress(OSError):  # in use, owned by another user, or already removed
-            _remove_if_forsaken(folder)
-
-
-def _remove_if_forsaken(folder: Path) -> None:
-    status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        return
-    try:
-        file = (folder / MESSAGES).open("r+b")
-    except FileNotFoundError:
-        if time.time() - status.st_mtime > HALF_MADE_S:
-            folder.rmdir()  # fails unless it is empty
-        return
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _remove_scratch_folder(folder)
-
-
-def _make_scratch_folder() -> tuple[Path, BinaryIO]:
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        file = (folder / MESSAGES).open("ab", buffering=0)
-        with suppress(OSError):  # without locks, nobody else can remove it either
-            fcntl.flock(file, fcntl.LOCK_EX)
-        if (folder / MESSAGES).exists():
-            return folder, file
-        file.close()  # another start has removed it before it was locked
-
-
-def _remove_scratch_folder(folder: Path) -> None:
-    """Remove a folder, its locked file last, so that an interrupted removal is found later."""
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.name != MESSAGES:
-                path.unlink(missing_ok=True)
-        if [path.name for path in folder.iterdir()] in ([], [MESSAGES]):
-            shutil.rmtree(folder)

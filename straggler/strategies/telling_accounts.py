@@ -20,7 +20,7 @@ from spark_impl.runtime.storage import locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.script.silence import Course, Pieces, Timeline
-from spark_impl.watermark.query import UPSTREAM, WATERMARK
+from spark_impl.watermark import UPSTREAM, WATERMARK
 
 
 def _count(refused: Sequence[int]) -> None:

@@ -37,8 +37,8 @@ from spark_impl.runtime.tables import TableWriter
 from spark_impl.script import compile_plan
 from spark_impl.script import store as script
 from spark_impl.script.router import Router
-from spark_impl.slack.query import SLACK
-from spark_impl.watermark.query import WATERMARK
+from spark_impl.slack import SLACK
+from spark_impl.watermark import WATERMARK
 from spark_impl.windows import store as windows
 from spark_impl.windows.history import check_source
 from straggler.strategies.telling_accounts import COUNTED, OF_ACCOUNTS

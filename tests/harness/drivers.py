@@ -28,8 +28,8 @@ from spark_impl.runtime.storage import Location, locate
 from spark_impl.runtime.systems import CASE
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.script import ScriptQuery
-from spark_impl.slack.query import SLACK
-from spark_impl.watermark.query import WATERMARK
+from spark_impl.slack import SLACK
+from spark_impl.watermark import WATERMARK
 from spark_impl.windows.query import WindowedQuery
 from spark_impl.windows.room import WindowRoom
 from straggler.rooms import find_room

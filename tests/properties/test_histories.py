@@ -34,7 +34,7 @@ from spark_impl.runtime.sources import HistoryReader, Offset
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
-from spark_impl.slack.query import SLACK
+from spark_impl.slack import SLACK
 from spark_impl.windows.store import open_store
 
 EXAMPLES, STEPS = 20, 40

@@ -27,8 +27,8 @@ from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.script import processor
 from spark_impl.script.query import ScriptQuery
 from spark_impl.script.store import ScriptStore
-from spark_impl.slack.query import SLACK, SlackQuery
-from spark_impl.watermark.query import WatermarkQuery
+from spark_impl.slack import SLACK, SlackQuery
+from spark_impl.watermark import WatermarkQuery
 from spark_impl.windows import blocks
 from spark_impl.windows.arrival_files import FileShares
 from straggler.rooms.script.language import parse

@@ -17,7 +17,7 @@ from model.vocabulary import SlackConfig
 from properties.promised import Reached, promised
 from spark_impl.runtime.histories import COLUMNS, file_of
 from spark_impl.runtime.storage import locate
-from spark_impl.slack.query import SLACK
+from spark_impl.slack import SLACK
 from spark_impl.windows import recompute
 from spark_impl.windows.history import History
 from spark_impl.windows.store import WindowStore

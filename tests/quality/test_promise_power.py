@@ -38,8 +38,7 @@ from properties.packs import (
 )
 from sim.kernel.run import TimedRun
 from spark_impl.grouping import run_in_process as run_grouping
-from spark_impl.slack import control_laws
-from spark_impl.slack.query import SLACK
+from spark_impl.slack import SLACK, control_laws
 from spark_impl.windows.system import run_in_process as run_windows
 from straggler.rooms import find_room
 from straggler.strategies import clusters, queries

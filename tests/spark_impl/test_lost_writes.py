@@ -28,7 +28,7 @@ from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter, plan_of
-from spark_impl.slack.query import SLACK
+from spark_impl.slack import SLACK
 from spark_impl.windows import processor
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.correction import Corrections

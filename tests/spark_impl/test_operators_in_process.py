@@ -17,7 +17,7 @@ from spark_impl.script.admission import Arrivals
 from spark_impl.script.arithmetic import Tuples
 from spark_impl.script.encoding import decode_messages, encode_message
 from spark_impl.script.kernel import Given, Message, State, advance
-from spark_impl.slack.query import SLACK
+from spark_impl.slack import SLACK
 from spark_impl.slack.rule import Memory
 from spark_impl.windows import kernel
 from spark_impl.windows.blocks import decode, encode

@@ -2,8 +2,6 @@
 
 import os
 import re
-import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,9 +10,7 @@ from spark_impl.runtime import session
 from spark_impl.runtime.session import (
     EnvironmentProblem,
     _java_messages,
-    prefix_of,
     require_java,
-    scratch_folder,
 )
 
 
@@ -94,59 +90,10 @@ def test_java_is_told_of_one_collector(
 )
 def test_the_error_of_java_is_its_last_cause(tmp_path: Path, log: str, sentence: str) -> None:
     def start() -> None:
-        with (tmp_path / "messages.log").open("ab") as file, _java_messages(file):
+        with _java_messages(tmp_path / "messages.log"):
             os.write(2, log.encode("utf-8"))
             raise RuntimeError("Java gateway process exited")
 
     expected = f"^Spark does not start: {re.escape(sentence)}"
     with pytest.raises(EnvironmentProblem, match=expected):
         start()
-
-
-# ---------------------------------------------------------------------------------- scratch folders
-
-
-@pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a temporary folder for this process and its children."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    return tmp_path
-
-
-def test_folder_is_there_for_a_session_and_gone_afterwards(where: Path) -> None:
-    with scratch_folder() as (folder, _file):
-        (folder / "local").mkdir()
-        (folder / "packages.zip").touch()
-        (folder / "elsewhere").symlink_to(where)
-        assert list(where.iterdir()) == [folder]
-    assert list(where.iterdir()) == []
-
-
-def test_folder_in_use_stays(where: Path) -> None:
-    with scratch_folder() as (first, _first), scratch_folder() as (second, _second):
-        session.remove_forsaken(where)
-        assert sorted(where.iterdir()) == sorted([first, second])
-
-
-@pytest.mark.parametrize(
-    ("host", "is_mine", "stays"),
-    [
-        ("one", True, False),
-        ("one", False, True),
-        *((other, True, True) for other in ("two", "on", "one-1", "one-1-one", "one/on*")),
-    ],
-)
-def test_only_what_this_user_left_on_this_host_is_removed(
-    where: Path, host: str, is_mine: bool, stays: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The processes of the session have ended."""
-    folder = where / f"{prefix_of(host)}forsaken"
-    (folder / "jvm").mkdir(parents=True)
-    (folder / session.MESSAGES).touch()
-    monkeypatch.setattr(session, "PREFIX", prefix_of("one"))
-    owner = folder.stat().st_uid + (not is_mine)
-    monkeypatch.setattr(os, "geteuid", lambda: owner)
-    session.remove_forsaken(where)
-    assert folder.exists() == stays

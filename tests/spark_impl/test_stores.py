@@ -13,7 +13,7 @@ from spark_impl.runtime.histories import open_piece, read_parquet, write_parquet
 from spark_impl.runtime.queries import read_files
 from spark_impl.runtime.storage import InputProblem, locate
 from spark_impl.runtime.stores import claim
-from spark_impl.slack.query import SLACK
+from spark_impl.slack import SLACK
 from spark_impl.windows import store as windows
 from spark_impl.windows.store import WindowStore
 
