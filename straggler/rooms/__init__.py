@@ -241,8 +241,6 @@ class Room:
     """Rough duration of the quick comparison; the shortest one goes first."""
     protocol_types: tuple[type, ...] = ()
     """Step classes that a trace may have and that only claims read."""
-    gone: tuple[str, ...] = ()
-    """Kinds of steps that files of earlier versions may have, and that nobody reads any more."""
 
     @property
     def words(self) -> tuple[type, ...]:
@@ -251,7 +249,7 @@ class Room:
 
     def trace_reader(self, whole_steps: bool) -> TraceReader:
         """Return a reader of traces; without ``whole_steps`` only fields of answers are needed."""
-        return TraceReader(self.words, {} if whole_steps else self.answers, self.gone)
+        return TraceReader(self.words, {} if whole_steps else self.answers)
 
     def determined_steps(self, plan: Plan, step_types: Iterable[type]) -> tuple[type, ...]:
         """Return the step classes that the workload of a plan determines."""
