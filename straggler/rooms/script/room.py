@@ -280,7 +280,6 @@ ROOM = Room(
     config=ScriptConfig,
     inputs=f"{', '.join(inputs.NAMED)}, or a file",
     quick="--input weather",
-    quick_s=12,
     batches=queries.BATCHES,
     options=queries.options,
     workers=queries.WORKERS,
