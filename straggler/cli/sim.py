@@ -119,7 +119,7 @@ def run(args: Arguments) -> int:
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
-    remarks = (*chosen.timed_remarks(timed), *_untried(timed), *_too_late(timed))
+    remarks = (*_untried(timed), *_too_late(timed))
     lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in remarks]
     if beside is not None:
         lines.append(beside.remark)

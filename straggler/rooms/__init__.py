@@ -219,12 +219,8 @@ class Room:
     """Small scopes of the model, unless it computes its answers from all tuples at once."""
     slots: Callable[[Workload], int] = lambda _: 2
     """Return the number of task slots that a workload needs."""
-    remarks: Callable[[JudgedCase], tuple[Remark, ...]] = lambda _: ()
-    """Return the remarks on a case."""
     workers: int | None = None
     """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
-    timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()
-    """Return the remarks on a timed run."""
     alternatives: Callable[[Any, Mapping[str, str], int], Alternatives | None] = lambda *_: None
     """Return the runs under other settings that are shown with a timed run."""
     undetermined_steps: Callable[[Plan], Collection[type]] = lambda _: ()

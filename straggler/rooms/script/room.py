@@ -39,14 +39,13 @@ from straggler.rooms import (
     Figure,
     Figures,
     JudgedCase,
-    Remark,
     Room,
     SkippedInput,
 )
 from straggler.rooms.script import inputs, limits, queries
 from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import unparse
-from straggler.rooms.script.plan import as_float, make_plan
+from straggler.rooms.script.plan import as_float
 from straggler.wiring import (
     compare_sides,
     judge_guard,
@@ -158,13 +157,6 @@ def guard(case: Case, figures: Figures) -> Verdict:
     return judge_guard(GUARD, case, lacking, occurred)
 
 
-def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
-    """Return the plan: what is computed, and how much each worker is sent."""
-    plan = make_plan(ScriptConfig.from_json(seen.case.workload.config))
-    sentences = [sentence.removesuffix(".") for sentence in plan.sentences()]
-    return (Remark("plan", ". ".join(sentences), plan.to_json()),)
-
-
 # ------------------------------------------------------------------------------------ timed runs
 
 SIDES = {
@@ -195,18 +187,6 @@ def alternatives(_: TimedRun, settings: Mapping[str, str], seed: int) -> Alterna
 def undetermined_steps(plan: TimedPlan) -> tuple[type, ...]:
     """Return the kind of step that names hosts, if the placement is not that of docs/script.md."""
     return () if plan.tuned(ScriptTuning()).placement == PLAN else (Hosted,)
-
-
-def timed_remarks(run: TimedRun) -> tuple[Remark, ...]:
-    """Return a note on an unspecified placement."""
-    placement = run.summary["placement"]
-    if placement == PLAN:
-        return ()
-    other = (
-        f"{placement} is not the placement of docs/script.md: tuples of sensors go to other"
-        " workers, and which of them host a sensor is not compared"
-    )
-    return (Remark("placement", other, {"placement": placement}),)
 
 
 # ------------------------------------------------------------- counterexamples that people read
@@ -295,11 +275,9 @@ ROOM = Room(
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    remarks=remarks,
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=TIMED_ROOM,
     example=EXAMPLE,
-    timed_remarks=timed_remarks,
     alternatives=alternatives,
     undetermined_steps=undetermined_steps,
     simpler=simpler,
