@@ -15,6 +15,7 @@ import pytest
 from hypothesis import strategies as st
 from pyarrow import parquet
 from pyspark.sql import SparkSession
+from pyspark.sql import types as sql
 
 from straggler.cli.check import asked_files, by_name, refuse_file
 from straggler.cli.main import main
@@ -44,6 +45,21 @@ def test_ddl_that_spark_does_not_read_is_refused_in_its_words(
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
         spark_schema("trades", ddl)
+
+
+@pytest.mark.parametrize(
+    ("event_time", "more", "said"),
+    [
+        ("when", {}, "event_time is 'when', which is no column of input; it has at, id"),
+        ("id", {}, "event_time 'id' is a int; it must be a timestamp"),
+        ("at", {"keys": ["a"]}, "keys names 'a', which is no column of the schema"),
+        ("at", {"redelivered": ["a"]}, "redelivered names 'a', which is no column"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(event_time: str, more: Any, said: str) -> None:
+    schema = sql.StructType().add("at", "timestamp").add("id", "integer")
+    with pytest.raises(UsageError, match=re.escape(said)):
+        inputs_of(schema, event_time, **more)
 
 
 def test_a_file_that_spark_does_not_read_is_refused(tmp_path: Path) -> None:
