@@ -25,7 +25,7 @@ def spark_schema(name: str, given: str | sql.StructType) -> sql.StructType:
         if isinstance(found, sql.StructType):
             return found
     except Exception as error:  # of a parser in Java
-        said = str(error).partition("\n")[0]
+        said = str(error).strip().partition("\n")[0]
     odd = re.search(r"""[^\w\s,:()<>`'"]""", given, re.ASCII)
     hint = f"; a name with {odd[0]!r} needs backticks" if odd else ""
     raise UsageError(f"the schema of {name} is no DDL: {given!r}: {said}{hint}")
