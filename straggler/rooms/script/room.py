@@ -26,7 +26,7 @@ from model.vocabulary.script.placement import hash_baseline
 from model.vocabulary.script.plan import compile_plan
 from model.vocabulary.script.tree import Name, Statement, Workflow, walk
 from sim.kernel.plan import Plan as TimedPlan
-from sim.script import TimedRun, from_settings, side_by_side
+from sim.script import from_settings
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLAN
 from sim.script.room import TIMED_ROOM
@@ -34,7 +34,6 @@ from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import (
-    Alternatives,
     Case,
     Figure,
     Figures,
@@ -47,7 +46,6 @@ from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.plan import as_float
 from straggler.wiring import (
-    compare_sides,
     judge_guard,
     make_case,
     select_inputs,
@@ -159,30 +157,6 @@ def guard(case: Case, figures: Figures) -> Verdict:
 
 # ------------------------------------------------------------------------------------ timed runs
 
-SIDES = {
-    "placement": ("placement", ""),
-    "came to": ("way", ""),
-    "sent/h": ("predicted_per_hour", ",.0f"),
-    "counted/h": ("measured_per_hour", ",.0f"),
-    "of by-sensor": ("sent_over_baseline", ".0%"),
-    "most/even": ("largest_over_even", ".2f"),
-    "busiest": ("busiest", ".0%"),
-    "tuple, ms": ("mean_tuple_latency_us", "ms"),
-    "result, ms": ("mean_result_latency_us", "ms"),
-}
-"""Columns of the table of all placements: field of a side, and format."""
-
-
-def alternatives(_: TimedRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
-    """Return all placements side by side."""
-    sides = side_by_side(settings, seed)
-    remark = (
-        "sent/h: tuples and results sent, as the rates predict; counted/h: as counted in the run;"
-        " most/even: the largest load over an even share; tuple: from its arrival until it is"
-        " served; result: from its stamp until it is there. by-sensor is the baseline."
-    )
-    return compare_sides(SIDES, sides, remark) if sides else None
-
 
 def undetermined_steps(plan: TimedPlan) -> tuple[type, ...]:
     """Return the kind of step that names hosts, if the placement is not that of docs/script.md."""
@@ -246,7 +220,6 @@ def settings(workload: Workload) -> Mapping[str, object]:
 
 EXAMPLE = {
     "seconds": "20",
-    "placements": "by-unit,all-split",
     "service_us": "5ms",
     "result_us": "5ms",
     "faults": "slow worker-1 5s 4s 2; fail worker-2 14s 1s",
@@ -278,7 +251,6 @@ ROOM = Room(
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=TIMED_ROOM,
     example=EXAMPLE,
-    alternatives=alternatives,
     undetermined_steps=undetermined_steps,
     simpler=simpler,
     settings=settings,
