@@ -9,7 +9,7 @@ from model.vocabulary.durations import UNITS_US
 ISO = "iso"
 TIME_UNITS = ("us", "ms", "s", "ns", ISO)
 MAX_FUTURE_US = UNITS_US["d"]
-"""How far an event time may lie beyond its arrival time."""
+"""Longest time by which an event time may lie beyond its arrival time."""
 
 
 @dataclass(frozen=True, slots=True)
