@@ -8,6 +8,7 @@ from rich.table import Table
 
 from model.checking.claims import Outcome
 from model.vocabulary.durations import write_duration, write_rough_duration
+from sim.kernel.log import last_event_times
 from sim.timed_figures import ENDINGS
 from straggler.assignments import (
     example_of,
@@ -101,7 +102,7 @@ def run(args: Arguments) -> int:
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
-    remarks = [*_untried(timed)]
+    remarks = (*_untried(timed), *_too_late(timed))
     lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in remarks]
     if beside is not None:
         lines.append(beside.remark)
@@ -158,6 +159,18 @@ def _untried(timed: "TimedRun") -> Iterator[Remark]:
             change = f"{fault.kind} {target} at {write_duration(at_us)} changed nothing"
             data = {"fault": fault.kind, "at_us": at_us}
             yield Remark("fault", f"{change}, because {reason}", data)
+
+
+def _too_late(timed: "TimedRun") -> Iterator[Remark]:
+    """Yield remarks on bursts and gaps that begin after the last tuple of their sources."""
+    found = [each for each in timed.plan.disturbances if each.kind != "regime"]
+    last_us = last_event_times(timed.plan, timed.workload.seed) if found else []
+    for each in found:
+        of_sources = last_us if each.source is None else [last_us[each.source]]
+        if each.start_us > max(of_sources, default=-1):
+            at = write_duration(each.start_us)
+            sentence = f"the one at {at} is left out: no tuple is created so late"
+            yield Remark(each.kind, sentence, {"at_us": each.start_us})
 
 
 def _table(timed: "TimedRun") -> Table:

@@ -3,10 +3,16 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sim.kernel.disorder import Burst
+from sim.kernel.distributions import Constant
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
+from straggler.cli import sim
 from tests.straggler.command import Straggler
 
 
@@ -87,3 +93,22 @@ def test_workers_without_work_and_faults_that_meet_none_are_named(straggler: Str
     said = straggler("sim", "slack", *given, "--set", f"faults={faults}").out
     assert "idle: 2 of 3 workers had no work: worker-" in said
     assert said.count(" at 2s changed nothing, because worker-") == 2
+
+
+@pytest.mark.parametrize(
+    ("room", "scenario", "times"),
+    [("slack", "bursts", ["30s", "80s"]), ("watermark", "phases", ["40s"])],
+)
+def test_bursts_of_a_scenario_that_is_cut_short_are_named(
+    straggler: Straggler, room: str, scenario: str, times: list[str]
+) -> None:
+    said = straggler("sim", room, *options(f"scenario={scenario} messages=20")).out
+    assert re.findall(r"burst: the one at (\w+) is left out", " ".join(said.split())) == times
+
+
+def test_a_burst_behind_the_last_tuple_of_its_own_source_is_named() -> None:
+    short, long = (Source(events=events, interval=Constant(1_000_000)) for events in (5, 50))
+    bursts = [Burst(10_000_000, 1, 1.0, Constant(0), source=source) for source in (0, 1, None)]
+    plan = Plan((short, long), disturbances=tuple(bursts))
+    timed: Any = SimpleNamespace(plan=plan, workload=SimpleNamespace(seed=0))
+    assert [each.name for each in sim._too_late(timed)] == ["burst"]
