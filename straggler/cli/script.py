@@ -26,8 +26,9 @@ examples:
       --time-unit ms --lateness 5s --output results.parquet
 
 --sensors names a network (weather: three airports, nine measures) or a CSV file with the columns
-sensor and per_hour, the tuples of the sensor in an hour. Without it, check and explain assume that
-every sensor exists and sends once a second. Exit code 2: a script is invalid.
+sensor and per_hour, the tuples of the sensor in an hour. Without it, check and explain look for
+sensors.csv beside the scripts; if there is none, every sensor is assumed to exist and to send once
+a second. Exit code 2: a script is invalid.
 """
 
 
@@ -81,10 +82,12 @@ def _command(name: str, parameters: Iterable[click.Parameter], action: Run) -> C
 
 def _known(args: Arguments) -> tuple[Mapping[str, int] | None, str]:
     """Return the listed sensors, or ``None`` without a list, and a sentence on the list."""
-    if args.sensors is None:
-        return None, "Any sensor is taken to exist: --sensors names a list."
-    known = inputs.load_sensors(args.sensors)
-    return known, f"Scripts may name {counted(len(known), 'sensor')}, those of {args.sensors}."
+    name = args.sensors or inputs.find_list(args.files)
+    if name is None:
+        missing = f"no {inputs.LIST} beside the scripts; --sensors names a list"
+        return None, f"Any sensor is taken to exist: {missing}."
+    known = inputs.load_sensors(name)
+    return known, f"Scripts may name {counted(len(known), 'sensor')}, those of {name}."
 
 
 def _check(args: Arguments) -> int:

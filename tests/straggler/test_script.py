@@ -20,7 +20,7 @@ from straggler.cli import script_run
 from straggler.rooms.script import inputs
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.language import ScriptError, parse
-from tests.straggler.command import Straggler
+from tests.straggler.command import Straggler, assert_refused
 
 EXAMPLES = sorted((Path(straggler.rooms.script.__file__).parent / "examples").glob("*.script"))
 FILES = [str(path) for path in EXAMPLES]
@@ -50,16 +50,22 @@ def test_check_tells_what_is_wrong_in_all_files(straggler: Straggler, tmp_path: 
     assert named == ["a.script:1:5", "b.script:1:5"]
 
 
-def test_a_list_of_sensors_finds_misspelt_ones(straggler: Straggler, tmp_path: Path) -> None:
+def test_a_list_of_sensors_beside_the_scripts_is_found(
+    straggler: Straggler, tmp_path: Path
+) -> None:
     (tmp_path / "a.script").write_text('x = avg("S1", 1, 1)\n', encoding="utf-8")
     alone = straggler("script", "check", "a.script")
     assert (alone.code, alone.err) == (0, "")
     assert "Any sensor is taken to exist" in alone.out
-    listed = "".join(f"S{n},1\n" for n in range(2, 3_000))
-    (tmp_path / "all.csv").write_text(f"sensor,per_hour\n{listed}", encoding="utf-8")
-    wrong = straggler("script", "check", "a.script", "--sensors", "all.csv")
+    for folder in (tmp_path, tmp_path / "b"):
+        folder.mkdir(exist_ok=True)
+        listed = "".join(f"S{n},1\n" for n in range(2, 3_000))
+        (folder / "sensors.csv").write_text(f"sensor,per_hour\n{listed}", encoding="utf-8")
+    wrong = straggler("script", "check", "a.script")
     assert (wrong.code, wrong.out) == (2, "")
     assert "there is no sensor and no earlier name 'S1'; did you mean 'S" in wrong.err
+    several = straggler("script", "explain", "a.script", "b/c.script")
+    assert_refused(several, "'b/sensors.csv' and 'sensors.csv': --sensors names one.")
 
 
 def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) -> None:

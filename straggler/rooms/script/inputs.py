@@ -11,7 +11,7 @@ Rules of this file:
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -132,6 +132,20 @@ SENSORS = {"weather": WEATHER, "munich_bridge": BRIDGE}
 USUAL_PER_HOUR = 3_600
 """Tuples per hour of sensors with an unknown rate."""
 COLUMNS = ["sensor", "per_hour"]
+LIST = "sensors.csv"
+"""Name of a list of sensors beside scripts."""
+
+
+def find_list(scripts: Iterable[Path]) -> str | None:
+    """Return the list of sensors beside some scripts, if there is one.
+
+    Raise :class:`UsageError` if they lie in several folders that have one.
+    """
+    found = [path for path in sorted({each.parent / LIST for each in scripts}) if path.is_file()]
+    if len(found) > 1:
+        first, second = (repr(str(path)) for path in found[:2])
+        raise UsageError(f"two lists of sensors, {first} and {second}: --sensors names one")
+    return str(found[0]) if found else None
 
 
 def load_sensors(name: str) -> dict[str, int]:
