@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event, Thread
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
@@ -20,6 +21,7 @@ from rich.progress import (
 )
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from model.checking.claims import NOT_ANSWERED, Outcome
 from model.vocabulary.texts import escaped, escaped_lines
@@ -41,6 +43,8 @@ _TIME = re.compile(
 """A quoted text, or a time from 2001 to 2033 (us since 1970) where a sentence has one."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEEDS_STEPS = "all steps (--level steps), because answers do not decide"
+TELL_S, LONGEST_S = 5.0, 60.0
+"""Silence of a command that is at work, without a terminal: at first, and at most."""
 
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
 COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMINED: "yellow"}
@@ -106,10 +110,40 @@ def print_prose(out: Console, lines: Iterable[str]) -> None:
         print_lines(out, (fold.wrap(line) or [""]) if out.is_terminal else [line])
 
 
+class Steps(Progress):
+    """A progress bar; without a terminal, a line now and then says what takes so long."""
+
+    def start(self) -> None:
+        """Begin to show progress."""
+        super().start()
+        self._ended = Event()
+        if self.disable:
+            Thread(target=self._tell, daemon=True).start()
+
+    def stop(self) -> None:
+        """End the bar, or the lines."""
+        self._ended.set()
+        super().stop()
+
+    def _tell(self) -> None:
+        pause_s, told = TELL_S, ""
+        while not self._ended.wait(pause_s):
+            for task in self.tasks[-1:]:
+                is_new = told != task.description
+                pause_s = TELL_S if is_new else min(2 * pause_s, LONGEST_S)
+                told = task.description
+                total = task.total or 0
+                now = min(task.completed + 1, total)
+                place = f"{now:.0f} of {total:.0f}: " if total else ""
+                name = Text.from_markup(task.description).plain if is_new else "still at it"
+                line = f"{place}{name}, {task.elapsed or 0:.0f} s since the start"
+                print_lines(self.console, [line])
+
+
 def progress(*more: ProgressColumn) -> Progress:
-    """Return a bar on standard error that ends with ``more``; nothing without a terminal."""
+    """Return progress on standard error; on a terminal it is a bar that ends with ``more``."""
     console = Output(stderr=True, highlight=False)
-    return Progress(
+    return Steps(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20 if more else 40),  # so that 80 columns hold all of it
         MofNCompleteColumn(),

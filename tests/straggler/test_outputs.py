@@ -3,11 +3,13 @@
 Files are refused first, and never half-written.
 """
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,18 @@ def test_missing_java_is_one_sentence(
     monkeypatch.setenv("JAVA_HOME", "nowhere")
     (tmp_path / "s.csv").write_text("event_time,value\n1,1\n2,1\n", encoding="utf-8")
     assert_refused(straggler("diff", "slack", "--input", "s.csv"), "Java 17 or newer", "nowhere")
+
+
+def test_without_a_terminal_lines_say_what_takes_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "TELL_S", 0.01)
+    # What a thread writes while capsys is read may be lost.
+    said = io.StringIO()
+    monkeypatch.setattr("sys.stderr", said)
+    with render.progress() as progress:
+        progress.add_task("judging", total=3, completed=1)
+        expected = re.compile(r"2 of 3: judging, \d+ s.*\n2 of 3: still at it, ")
+        while not expected.search(said.getvalue()):
+            time.sleep(0.001)
 
 
 def test_times_are_told_from_values_and_identities() -> None:
