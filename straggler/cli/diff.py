@@ -1,7 +1,8 @@
 """``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
 from threading import Thread
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from straggler.cli import interrupts, render
 from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
-from straggler.errors import UsageError
+from straggler.errors import UsageError, counted
 from straggler.judging import counterexamples
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
@@ -52,8 +53,7 @@ TIMEOUT = Option(
     is_rare=True,
 )
 """Option of every command that may ask a system in another language."""
-Judged = list[tuple[Judgement, list[str]]]
-"""Judgements, each with a report if the comparison is broken."""
+Chosen = list[tuple[Room, Case | SkippedInput]]
 
 
 class Prepared(NamedTuple):
@@ -119,6 +119,38 @@ def limits_of(args: Arguments, system: str, level: str) -> Limits:
     return Limits(timeout_us, whole_steps=whole)
 
 
+@dataclass
+class Comparisons:
+    """The comparisons that were asked for, and what has been judged so far."""
+
+    chosen: Chosen
+    unread: list[Room] = field(default_factory=list)
+    """Rooms whose inputs are read when their turn comes, so that the first row is there soon."""
+    judgements: list[Judgement] = field(default_factory=list)
+    reports: list[list[str]] = field(default_factory=list)
+    """A report on each broken comparison."""
+    preparing: str = ""
+    """Work on the next comparison, while the system is asked about this one."""
+    is_interrupted: bool = False
+    """True if no more were judged, because of Ctrl-C."""
+
+    @property
+    def cases(self) -> list[tuple[Room, Case]]:
+        """Comparisons that can be judged, without inputs that are skipped."""
+        return [(room, case) for room, case in self.chosen if isinstance(case, Case)]
+
+    @property
+    def total(self) -> int:
+        """Number of comparisons, counting one for each room that is unread."""
+        return len(self.cases) + len(self.unread)
+
+    @property
+    def note(self) -> str:
+        """Sentence on a result that is not complete; empty for a complete one."""
+        judged = f"{len(self.judgements)} of {counted(self.total, 'comparison')}"
+        return f"Not complete: {judged} judged, then interrupted." if self.is_interrupted else ""
+
+
 def run(args: Arguments) -> int:
     """Judge every case and return the exit code of the worst outcome."""
     _refuse_options(args)
@@ -131,24 +163,34 @@ def run(args: Arguments) -> int:
     refuse_streams(args, len(rooms))
     with render.progress() as progress:
         task = progress.add_task("reading inputs", total=None)
-        chosen = [
-            (room, case) for room in rooms for case in room.cases(_arguments(args, room), columns)
-        ]
-        cases = [(room, case) for room, case in chosen if isinstance(case, Case)]
+
+        def read(room: Room) -> Chosen:
+            return [(room, case) for case in room.cases(_arguments(args, room), columns)]
+
+        found = _begin(args, rooms, read)
         limits = limits_of(args, args.system, level)
-        prepared = _prepare(args, cases, scopes)
+        prepared = _prepare(args, found, read, scopes)
         first = _later(lambda: next(prepared, None))
-        progress.reset(task, total=len(cases), description=f"starting {render.plain(args.system)}")
-        with open_system(args.system, args.master or _master(cases), limits) as system_of:
-            judged = _judge_all(args, prepared, first, system_of, progress)
-    skipped = [case for _, case in chosen if isinstance(case, SkippedInput)]
-    _print(args, [case for _, case in cases], skipped, judged)
-    rows = [
-        {**each.to_json(), "files": [file.to_json() for file in each.case.set_aside]}
-        for each, _ in judged
-    ]
-    write_json(args.json, rows)
-    return render.EXIT_CODES[worst(judgement.outcome for judgement, _ in judged)]
+        progress.update(task, description=f"starting {render.plain(args.system)}")
+        with open_system(args.system, args.master or _master(found), limits) as system_of:
+            _judge_all(args, found, prepared, first, system_of, progress)
+    found.judgements.sort(key=lambda judgement: judgement.room.position)
+    # Not in place: after Ctrl-C the thread of the references may still add an input.
+    found.chosen = sorted(found.chosen, key=lambda pair: pair[0].position)
+    if found.judgements or not found.is_interrupted:
+        _print(args, found)
+        _write(args, found)
+    if found.is_interrupted:
+        raise KeyboardInterrupt
+    return render.EXIT_CODES[worst(judgement.outcome for judgement in found.judgements)]
+
+
+def _begin(args: Arguments, rooms: list[Room], read: Callable[[Room], Chosen]) -> Comparisons:
+    """Read the inputs of all rooms; of a quick comparison only those of the quickest room."""
+    if getattr(args, "is_quick", False):
+        first, *others = sorted(rooms, key=lambda room: room.quick_s)
+        return Comparisons(read(first), others)
+    return Comparisons([each for room in rooms for each in read(room)])
 
 
 def _refuse_options(args: Arguments) -> None:
@@ -174,20 +216,36 @@ def _arguments(args: Arguments, room: Room) -> Arguments:
     return Arguments(**{**vars(args), **chosen})
 
 
-def _master(cases: Iterable[tuple[Room, Case]]) -> str:
-    """Return a local master with the slots of the most demanding case."""
-    return local_master(max((room.slots(case.workload) for room, case in cases), default=1))
+def _master(found: Comparisons) -> str:
+    """Return a local master with the slots of the most demanding case, or of an unread room."""
+    slots = [room.slots(case.workload) for room, case in found.cases]
+    return local_master(max([*slots, *(room.workers or 1 for room in found.unread)], default=1))
 
 
 def _prepare(
-    args: Arguments, cases: Iterable[tuple[Room, Case]], scopes: Mapping[str, Scope]
+    args: Arguments,
+    found: Comparisons,
+    read: Callable[[Room], Chosen],
+    scopes: Mapping[str, Scope],
 ) -> Iterator[Prepared]:
-    """Yield every case with its reference."""
-    for room, case in cases:
+    """Yield every case with its reference, and read those of an unread room when its turn comes."""
+    for room, case in _due(found, read):
+        found.preparing = f"reference of {case.input}: {case.query}"
         scope = scopes[room.name]
         expected = run_reference(room, case.workload, args.reference, scope.step_types)
         yield Prepared(scope, case, expected)
         del expected  # a large trace, which should be gone before the next one is made
+
+
+def _due(found: Comparisons, read: Callable[[Room], Chosen]) -> Iterator[tuple[Room, Case]]:
+    yield from found.cases
+    while found.unread:
+        room = found.unread[0]
+        found.preparing = f"reading the input of {room.name}"
+        chosen = read(room)
+        del found.unread[0]
+        found.chosen += chosen
+        yield from Comparisons(chosen).cases
 
 
 def _later(compute: Callable[[], Prepared | None]) -> Future[Prepared | None]:
@@ -206,42 +264,75 @@ def _later(compute: Callable[[], Prepared | None]) -> Future[Prepared | None]:
 
 def _judge_all(
     args: Arguments,
+    found: Comparisons,
     prepared: Iterator[Prepared],
     coming: Future[Prepared | None],
     system_of: Callable[[Room], System],
     progress: Progress,
-) -> Judged:
-    """Judge every case; the reference of the next one is computed meanwhile."""
-    (task,) = progress.tasks
-    judged: Judged = []
-    while (ready := coming.result()) is not None:
-        coming = _later(lambda: next(prepared, None))
-        room, case = ready.scope.room, ready.case
-        progress.update(task.id, description=f"{case.input}: {case.query}")
-        judgement = judge(ready.scope, case, system_of(room), ready.expected)
-        if interrupts.came():  # the system may have noticed it and given up
-            raise KeyboardInterrupt
-        report = []
-        if judgement.outcome is Outcome.BROKEN:
-            progress.update(task.id, description="shrinking the counterexample")
-            report = _report(args, ready.scope, case, system_of(room))
-        judged.append((judgement, report))
-        progress.advance(task.id)
-        if task.total and task.total > 1:
-            row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
-            line = f"{len(judged)} of {task.total:.0f}: {row} in {judgement.seconds:.1f} s"
-            render.print_lines(progress.console, [line])
-    return judged
+) -> None:
+    """Judge every case, or as many as there are until Ctrl-C.
+
+    The reference of the next case is computed while the system works on this one.
+    """
+    (task,) = progress.task_ids
+    progress.reset(task, total=found.total)
+    try:
+        while (ready := _await(coming, found, progress)) is not None:
+            coming = _later(lambda: next(prepared, None))
+            judgement = _judge_one(args, found, ready, system_of(ready.scope.room), progress)
+            progress.advance(task)
+            if found.total > 1:
+                room, case = judgement.room, judgement.case
+                row = f"{room.name} {case.input}, {case.query}: {judgement.outcome}"
+                count = f"{len(found.judgements)} of {found.total}"
+                line = f"{count}: {row} in {judgement.seconds:.1f} s"
+                render.print_lines(progress.console, [line])
+    except (Exception, KeyboardInterrupt) as error:
+        # A library may have turned the interrupt into an error of its own.
+        if not isinstance(error, KeyboardInterrupt) and not interrupts.came():
+            raise
+        found.is_interrupted = True
 
 
-def _report(args: Arguments, scope: Scope, case: Case, system: System) -> list[str]:
-    """Return the report on a broken comparison, and store the counterexample."""
-    trial = Trial(
-        scope.room, system, args.system, scope.step_types, args.reference, level=scope.level
-    )
-    report = trial.report(case.workload, args.counterexamples)
-    report[-1:-1] = _describe_numbers(args, case)
-    return render.with_times(report)
+def _await(
+    coming: Future[Prepared | None], found: Comparisons, progress: Progress
+) -> Prepared | None:
+    """Return the next comparison, and say what it is waiting for."""
+    while not coming.done():
+        progress.update(progress.task_ids[0], description=found.preparing)
+        wait([coming], timeout=0.2)
+    return coming.result()
+
+
+def _judge_one(
+    args: Arguments,
+    found: Comparisons,
+    ready: Prepared,
+    system: System,
+    progress: Progress,
+) -> Judgement:
+    """Judge a case and store the judgement, with a report if it is broken."""
+    (task,) = progress.task_ids
+    scope, case, expected = ready
+    progress.update(task, description=f"{case.input}: {case.query}")
+    judgement = judge(scope, case, system, expected)
+    if interrupts.came():  # the system may have noticed it and given up
+        raise KeyboardInterrupt
+    found.judgements.append(judgement)
+    if judgement.outcome is Outcome.BROKEN:
+        progress.update(task, description="shrinking the counterexample")
+        trial = Trial(
+            scope.room,
+            system,
+            args.system,
+            scope.step_types,
+            args.reference,
+            level=scope.level,
+        )
+        report = trial.report(case.workload, args.counterexamples)
+        report[-1:-1] = _describe_numbers(args, case)
+        found.reports.append(render.with_times(report))
+    return judgement
 
 
 def _describe_numbers(args: Arguments, case: Case) -> list[str]:
@@ -255,18 +346,31 @@ def _describe_numbers(args: Arguments, case: Case) -> list[str]:
 # ---------------------------------------------------------------------------------------- output
 
 
-def _print(
-    args: Arguments, cases: Sequence[Case], skipped: Sequence[SkippedInput], judged: Judged
-) -> None:
+def _print(args: Arguments, found: Comparisons) -> None:
     out = render.console(args.json)
-    judgements = [judgement for judgement, _ in judged]
+    judgements = found.judgements
     name = "the Spark pipeline" if args.system == SPARK else args.system
     verdict, *more = render.summarise(judgements, name)
-    render.print_lines(out, [f"{verdict} Seed {args.seed}.", *more, ""])
+    note = [found.note] if found.note else []
+    render.print_lines(out, [f"{verdict} Seed {args.seed}.", *note, *more, ""])
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
-    lines += map(render.describe_skipped, skipped)
-    lines += render.bad_rows(cases)
-    for _, report in judged:
-        lines += ["", *report] if report else []
+    lines += _skipped(found)
+    lines += render.bad_rows(case for _, case in found.cases)
+    for report in found.reports:
+        lines += ["", *report]
     render.print_lines(out, lines)
+
+
+def _skipped(found: Comparisons) -> list[str]:
+    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
+    return [render.describe_skipped(case) for case in skipped]
+
+
+def _write(args: Arguments, found: Comparisons) -> None:
+    """Write the verdicts as JSON; those that are not complete have another form."""
+    rows = [
+        {**each.to_json(), "files": [file.to_json() for file in each.case.set_aside]}
+        for each in found.judgements
+    ]
+    write_json(args.json, {"incomplete": found.note, "comparisons": rows} if found.note else rows)

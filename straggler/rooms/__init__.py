@@ -233,6 +233,8 @@ class Room:
     """Promises that the published idea breaks if it is read literally."""
     quick: str = ""
     """Options of ``straggler diff`` that choose a query and an input for a quick comparison."""
+    quick_s: int = 60
+    """Rough duration of the quick comparison; the shortest one goes first."""
     protocol_types: tuple[type, ...] = ()
     """Step classes that a trace may have and that only claims read."""
 

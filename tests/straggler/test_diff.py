@@ -178,6 +178,7 @@ def two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
             name=name,
             cases=lambda *_: iter([case]),
             position=place,
+            quick_s=-place,
         )
 
     @contextmanager
@@ -190,8 +191,11 @@ def two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_rooms")
-def test_each_comparison_is_told_when_it_is_done(straggler: Straggler) -> None:
-    done = straggler("diff", "all")
+def test_a_quick_comparison_begins_with_the_quickest_room(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diff, "_arguments", lambda args, _room: args)
+    done = straggler("diff", "all", "--quick")
     shown = [line for line in done.err.splitlines() if " of 2: " in line]
-    assert [line[:11] for line in shown] == ["1 of 2: eas", "2 of 2: wes"]
+    assert [line[:11] for line in shown] == ["1 of 2: wes", "2 of 2: eas"]
     assert done.out.index("\neast") < done.out.index("\nwest")

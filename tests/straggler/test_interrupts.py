@@ -2,6 +2,7 @@
 
 import gc
 import io
+import json
 import os
 import signal
 import sys
@@ -135,13 +136,16 @@ def interrupted_in_the_third() -> Callable[[Workload], Trace]:
     return system
 
 
-def test_a_system_that_gives_up_after_an_interrupt_is_not_judged(
-    straggler: Straggler, files: Path
-) -> None:
+def test_an_interrupt_leaves_what_has_been_judged(straggler: Straggler, files: Path) -> None:
     ask = ("diff", "slack", "--input", "stream.csv", "--time-unit", "s", "--control", "fixed")
-    done = straggler(*ask, "--system", f"{__name__}:interrupted_in_the_third", "--json", "v.json")
-    assert (done.code, done.out, done.err.splitlines()[-1]) == (130, "", "straggler: interrupted.")
-    assert not (files / "v.json").exists()
+    system = ("--system", f"{__name__}:interrupted_in_the_third")
+    done = straggler(*ask, *system, "--json", "v.json")
+    assert (done.code, done.err.splitlines()[-1]) == (130, "straggler: interrupted.")
+    note = "Not complete: 2 of 4 comparisons judged, then interrupted."
+    assert done.out.splitlines()[1] == note
+    record = json.loads((files / "v.json").read_text(encoding="utf-8"))
+    assert record["incomplete"] == note
+    assert [row["verdict"] for row in record["comparisons"]] == ["holds", "holds"]
 
 
 def test_a_pipe_that_is_closed_ends_a_command_quietly(

@@ -229,6 +229,7 @@ ROOM = Room(
     config=GroupingConfig,
     inputs=f"{', '.join(inputs.NAMED)}, a recording, or a file",
     quick="--input flights",
+    quick_s=5,
     batches=queries.BATCHES,
     options=queries.options,
     cases=cases,

@@ -218,6 +218,7 @@ ROOM = Room(
     protocol_types=PROTOCOL,
     inputs=f"{', '.join(inputs.NAMED)}",
     quick="--input january --lateness 1h",
+    quick_s=8,
     batches=queries.BATCHES,
     options=queries.options,
     workers=queries.WORKERS,

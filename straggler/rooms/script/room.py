@@ -233,6 +233,7 @@ ROOM = Room(
     config=ScriptConfig,
     inputs=f"{', '.join(inputs.NAMED)}, or a file",
     quick="--input weather",
+    quick_s=12,
     batches=queries.BATCHES,
     options=queries.options,
     workers=queries.WORKERS,

@@ -95,6 +95,7 @@ ROOM = Room(
     config=SlackConfig,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
     quick="--input january --per task",
+    quick_s=20,
     batches=windowed.BATCHES,
     options=queries.options,
     cases=partial(cases, "slack", queries.queries),

@@ -105,6 +105,7 @@ ROOM = Room(
     config=WatermarkConfig,
     inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
     quick="--input january",
+    quick_s=16,
     batches=windowed.BATCHES,
     options=queries.options,
     cases=partial(cases, "watermark", queries.queries),
