@@ -12,7 +12,9 @@ Rules of this file:
 """
 
 import csv
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -26,12 +28,13 @@ from pyarrow.lib import ArrowException
 
 from straggler.errors import UsageError, counted
 from straggler.inputs.set_aside import Flaw
-from straggler.inputs.text_files import name_of, opened
+from straggler.inputs.text_files import is_stream, name_of
+from straggler.options import STDIO
 
-PARQUET = b"PAR1"
-"""First bytes of a Parquet file."""
+STREAM_MAX = 1 << 28
+"""Most bytes of a stream: a table takes 20 to 40 times as much."""
 FIRST_BYTES = 1 << 16
-"""Bytes among which a byte of zeros tells that a file is no text."""
+"""Bytes that are read before the rest, because a device may be endless."""
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 """Encodings by the byte order mark of a file."""
 
@@ -67,18 +70,38 @@ def read_frame(path: Path, separator: str) -> Frame:
     of it.
     """
     name = name_of(path)
-    with opened(path) as file:
-        first = file.read(len(PARQUET))
-        if first == PARQUET and path.is_file():
-            return _read_parquet(name, path)
-        data = first + file.read()
-    if first == PARQUET:
-        return _read_parquet(name, BytesIO(data))
-    if path.suffix.lower() in {".parquet", ".pq"}:
-        raise UsageError(f"{name} is not a Parquet file that can be read")
-    if b"\0" in data[:FIRST_BYTES] and data[:2] not in _MARKS:
-        raise UsageError(f"{name} is neither a Parquet nor a CSV file")
-    return _read_csv(name, data, separator)
+    try:
+        with _open(path) as file:
+            first = file.read(FIRST_BYTES)
+            if first.startswith(b"PAR1") and path.is_file():
+                return _read_parquet(name, path)
+            if b"\0" in first and first[:2] not in _MARKS:
+                if not first.startswith(b"PAR1"):
+                    raise UsageError(f"{name} is neither a Parquet nor a CSV file")
+            elif path.suffix.lower() in {".parquet", ".pq"}:
+                raise UsageError(f"{name} is not a Parquet file that can be read")
+            data = first + file.read(STREAM_MAX if is_stream(path) else -1)
+            if len(data) > STREAM_MAX and is_stream(path):
+                raise UsageError(
+                    f"{name} has no end in {STREAM_MAX >> 20:,} MiB; save it in a file"
+                )
+            if first.startswith(b"PAR1"):
+                return _read_parquet(name, BytesIO(data))
+            return _read_csv(name, data, separator)
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror or error}") from error
+
+
+def _open(path: Path) -> "nullcontext[IO[bytes]] | IO[bytes]":
+    if path == STDIO:
+        if sys.stdin is None or sys.stdin.closed:
+            raise UsageError("standard input is closed, so there is no input '-'")
+        return nullcontext(sys.stdin.buffer)
+    if not path.exists():
+        raise UsageError(f"there is no file {str(path)!r}")
+    if path.is_dir():
+        raise UsageError(f"{str(path)!r} is a folder, not a Parquet or CSV file")
+    return path.open("rb")
 
 
 # --------------------------------------------------------------------------------------- Parquet

@@ -1,15 +1,24 @@
-"""Text files of users: read once, so that pipes will do, and written whole."""
+"""Text files of users: read once, so that pipes will do, in bounded memory, and written whole."""
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import cast
 
 from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import parse_json, refuse_long_integers
-from straggler.errors import UsageError
+from straggler.errors import UsageError, counted
 from straggler.options import STDIO
+
+LINE_MAX = 1 << 28
+"""Most bytes of a line, and of a file that is one JSON value."""
+FILE_MAX = 1 << 30
+"""Most bytes of a file of lines."""
+EMPTY_MAX = 1000
+"""Most empty lines at the end of a file."""
+CHUNK = 1 << 20
 
 
 def name_of(path: Path) -> str:
@@ -26,22 +35,26 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, from 1.
 
     Some editors and languages write a byte order mark first, or empty lines at the end. Raise
-    :class:`UsageError` for a file that cannot be read.
+    :class:`UsageError` for a file that cannot be read, and for one without an end.
     """
-    empty = 0
-    with opened(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                text = line.removesuffix(b"\n").decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                where = f"{name_of(path)}, line {number}"
-                raise UsageError(f"{where}: the text is not UTF-8") from error
-            if not text.strip():
-                empty = empty or number
-            elif empty:
-                raise UsageError(f"{name_of(path)}, line {empty}: a line is empty")
-            else:
-                yield number, text
+    empty, size = 0, 0
+    for number, line in enumerate(_pieces(path, b"\n"), start=1):
+        size += len(line)
+        where = f"{name_of(path)}, line {number}"
+        if size + number - 1 > FILE_MAX:  # with the ends of the lines before it
+            raise UsageError(f"{where}: a file may have at most {FILE_MAX >> 20} MiB")
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{where}: the text is not UTF-8") from error
+        if not text.strip():
+            empty = empty or number
+            if number - empty >= EMPTY_MAX:
+                raise UsageError(f"{where}: more than {counted(EMPTY_MAX, 'line')} are empty")
+        elif empty:
+            raise UsageError(f"{name_of(path)}, line {empty}: a line is empty")
+        else:
+            yield number, text
 
 
 def read_json(path: Path) -> PlainData:
@@ -49,26 +62,47 @@ def read_json(path: Path) -> PlainData:
 
     Raise ``ValueError`` if it is none, and :class:`UsageError` if the file cannot be read.
     """
-    with opened(path) as file:
-        data = parse_json(file.read().decode("utf-8-sig"))
+    data = parse_json(next(_pieces(path, None), b"").decode("utf-8-sig"))
     refuse_long_integers(data)
     return data
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Give an input file or standard input; raise :class:`UsageError` if it cannot be read."""
-    if path == STDIO and (sys.stdin is None or sys.stdin.closed):
-        raise UsageError("standard input is closed, so there is no input '-'")
-    if path.is_dir():
-        raise UsageError(f"{str(path)!r} is a folder, not a file")
+def _pieces(path: Path, end: bytes | None) -> Iterator[bytes]:
+    """Yield the parts of a file that end with ``end``, or the whole file.
+
+    No text has a NUL byte: a device that gives nothing else is refused at once.
+    """
+    unread = bytearray()
+    number = 1
     try:
-        with nullcontext(sys.stdin.buffer) if path == STDIO else path.open("rb") as file:
-            yield file
+        for chunk in _chunks(path):
+            if b"\0" in chunk:
+                raise UsageError(f"{name_of(path)} is no text: it has a NUL byte")
+            unread += chunk
+            if end is not None and end in chunk:
+                *lines, rest = bytes(unread).split(end)
+                unread = bytearray(rest)
+                number += len(lines)
+                yield from lines
+            if len(unread) > LINE_MAX:
+                where = name_of(path) if end is None else f"{name_of(path)}, line {number}"
+                raise UsageError(f"{where}: more than {LINE_MAX >> 20} MiB without an end")
     except FileNotFoundError as error:
         raise UsageError(f"there is no file {str(path)!r}") from error
     except OSError as error:
         raise UsageError(f"{name_of(path)} cannot be read: {error.strerror}") from error
+    if unread:
+        yield bytes(unread)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    """Yield what there is as it comes: who writes into a pipe may wait for an answer."""
+    if path == STDIO and sys.stdin is None:
+        raise UsageError("standard input is closed")
+    opened = cast("BufferedReader", sys.stdin.buffer if path == STDIO else path.open("rb"))
+    with nullcontext() if path == STDIO else opened:
+        while chunk := opened.read1(CHUNK):
+            yield chunk
 
 
 # ---------------------------------------------------------------------------------------- writing

@@ -1,5 +1,7 @@
 """Files of users: rows are read to the last digit, or set aside with a reason and their line."""
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,8 +10,10 @@ from pyarrow import parquet
 
 from model.vocabulary import stable_hash
 from straggler.errors import UsageError
+from straggler.inputs import frames, text_files
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
 from straggler.inputs.tables import Recording, read_table
+from straggler.inputs.text_files import read_json, read_lines
 from straggler.rooms.script.inputs import load
 
 
@@ -103,3 +107,25 @@ def test_types_that_no_cell_of_can_be_read_are_refused(tmp_path: Path, column: s
     parquet.write_table(pa.table({"event_time": [1], "value": [1.0], column: [[1]]}), path)
     with pytest.raises(UsageError, match=f"column '{column}' of "):
         read_table(path, columns)
+
+
+@pytest.mark.parametrize(
+    "words", ["yes", "yes '{\"a\":'", "yes [ | tr -d '\\n'", "yes é | tr -d '\\n'"]
+)
+def test_a_stream_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    for module, name in (
+        (text_files, "LINE_MAX"),
+        (text_files, "FILE_MAX"),
+        (frames, "STREAM_MAX"),
+    ):
+        monkeypatch.setattr(module, name, 1 << 20)
+    readers: tuple[Callable[[Path], object], ...] = (
+        read_json,
+        read_table,
+        lambda path: list(read_lines(path)),
+    )
+    for read in readers:
+        with subprocess.Popen(words, shell=True, stdout=subprocess.PIPE) as endless:
+            assert endless.stdout is not None
+            with pytest.raises(UsageError, match=r"MiB|has no end|is empty"):
+                read(Path(f"/dev/fd/{endless.stdout.fileno()}"))
