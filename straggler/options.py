@@ -32,6 +32,8 @@ QUERY = "query"
 
 _NO_OPTION = re.compile(r"-?(\.?\d|$)|[^-]")
 """Beginning of a value that is no option; a negative duration is a value that can be refused."""
+_SIZE = re.compile(r"([1-9]\d{0,9}) ?(MB|GB|MiB|GiB)")
+_UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 1 << 20, "GiB": 1 << 30}
 _METAVARS = {int: "N", float: "X"}
 
 
@@ -46,6 +48,20 @@ class Duration(click.ParamType[int]):
             return parse_duration_us(value)
         except ValueError as error:
             raise click.BadParameter(str(error)) from error
+
+
+class Size(click.ParamType[int]):
+    """An amount of memory with a unit, in bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read an amount; raise :class:`UsageError` for any other text."""
+        found = _SIZE.fullmatch(str(value).strip())
+        if found is None:
+            message = f"{value!r} is no amount of memory; write a number and a unit, like 512MB"
+            raise click.BadParameter(message)
+        return int(found[1]) * _UNITS[found[2]]
 
 
 class Option(click.Option):

@@ -18,13 +18,14 @@ from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
+from straggler.inputs.columns import DEFAULT_COLUMNS, ISO
 from straggler.judging import counterexamples
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
 from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from straggler.judging.systems import SPARK, local_master, open_system
 from straggler.judging.trial import Trial
-from straggler.options import PATH, VERBOSE, Arguments, Duration, Option
+from straggler.options import PATH, VERBOSE, Arguments, Duration, Option, Size
 from straggler.rooms import Case, ReferenceRun, Room, SkippedInput, find_rooms
 
 EXAMPLES = """\
@@ -45,14 +46,6 @@ Without --input a room takes its default inputs. A path may be a Parquet or CSV 
 arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
 """
 
-TIMEOUT = Option(
-    "--timeout",
-    f"time of exec:COMMAND for a workload ({write_duration(DEFAULT_LIMITS.timeout_us)})",
-    "timeout_us",
-    type=Duration(),
-    is_rare=True,
-)
-"""Option of every command that may ask a system in another language."""
 Chosen = list[tuple[Room, Case | SkippedInput]]
 
 
@@ -89,7 +82,7 @@ def _comparison_options() -> Iterator[Option]:
     )
     system = "implementation to judge instead of Spark, or exec:COMMAND"
     yield Option("--system", system, default=SPARK, metavar="MODULE:FACTORY")
-    yield TIMEOUT
+    yield from limit_options()
     level = "compare answers, or every step (answers of --system)"
     yield Option("--level", level, type=click.Choice(LEVELS), is_rare=True)
     kinds = "kinds of steps to compare, if the system does not record all (all of the level)"
@@ -107,16 +100,26 @@ def _comparison_options() -> Iterator[Option]:
     )
 
 
+def limit_options() -> Iterator[Option]:
+    """Yield the options that limit a system that is a command."""
+    timeout = f"time of exec:COMMAND for a workload ({write_duration(DEFAULT_LIMITS.timeout_us)})"
+    yield Option("--timeout", timeout, "timeout_us", type=Duration(), is_rare=True)
+    memory = "memory of exec:COMMAND (half of the machine's)"
+    yield Option("--memory", memory, "memory_bytes", type=Size(), metavar="SIZE", is_rare=True)
+
+
 def limits_of(args: Arguments, system: str, level: str) -> Limits:
     """Return the limits of a system; raise :class:`UsageError` unless it is a command."""
-    whole, timeout_us = level == STEPS, args.timeout_us
-    if timeout_us is None:
-        return Limits(whole_steps=whole)
-    if not system.startswith(PREFIX):
-        raise UsageError(f"--timeout is for --system exec:COMMAND, not for {system!r}")
-    if timeout_us <= 0:
-        raise UsageError(f"--timeout is {write_duration(timeout_us)}; it must be a duration > 0")
-    return Limits(timeout_us, whole_steps=whole)
+    given = {"timeout_us": args.timeout_us, "memory_bytes": args.memory_bytes}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        option = f"--{name.partition('_')[0]}"
+        if not system.startswith(PREFIX):
+            raise UsageError(f"{option} is for --system exec:COMMAND, not for {system!r}")
+        if chosen[name] <= 0:  # a time: no size is
+            told = write_duration(chosen[name])
+            raise UsageError(f"{option} is {told}; it must be a duration > 0")
+    return Limits(**chosen, whole_steps=level == STEPS)
 
 
 @dataclass
@@ -331,7 +334,9 @@ def _judge_one(
         )
         report = trial.report(case.workload, args.counterexamples)
         report[-1:-1] = _describe_numbers(args, case)
-        found.reports.append(render.with_times(report))
+        has_files = case.set_aside and (args.input or getattr(args, "r", None))
+        unit = (args.time_unit or DEFAULT_COLUMNS.time_unit) if has_files else ISO
+        found.reports.append(render.with_times(report, unit))
     return judgement
 
 

@@ -5,6 +5,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from threading import Event, Thread
 
@@ -26,6 +27,7 @@ from rich.text import Text
 from model.checking.claims import NOT_ANSWERED, Outcome
 from model.vocabulary.texts import escaped, escaped_lines
 from straggler.errors import counted
+from straggler.inputs.columns import ISO
 from straggler.judging.judge import Judgement
 from straggler.judging.levels import ANSWERS
 from straggler.options import STDIO
@@ -41,6 +43,17 @@ _TIME = re.compile(
     r"(?P<us>1\d{15}|1(?:,\d{3}){5})(?: us)?(?!\d|\.\d|\w)"
 )
 """A quoted text, or a time from 2001 to 2033 (us since 1970) where a sentence has one."""
+_AMOUNT = re.compile(
+    r"'(?:[^'\\]|\\.)*'"
+    r"|\b[a-z_]+_us -?\d+(?![\d.])"
+    r"|(?<=\bat )-?\d+(?=, key | with )"
+    r"|\[-?\d+, -?\d+\)"
+    r"|(?<![\w.,])-?\d+(?:,\d{3})* us\b"
+)
+"""A quoted text, or times or durations (us) where a sentence has them."""
+_NUMBER = re.compile(r"-?\d+(?:,\d{3})*")
+_OF_US = {"ms": Decimal("1e-3"), "s": Decimal("1e-6"), "ns": Decimal(1_000)}
+"""A microsecond in a unit of times."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEEDS_STEPS = "all steps (--level steps), because answers do not decide"
 TELL_S, LONGEST_S = 5.0, 60.0
@@ -81,12 +94,27 @@ def print_lines(out: Console, lines: Iterable[str]) -> None:
         out.print(escaped(line), markup=False, emoji=False, soft_wrap=True)
 
 
-def with_times(lines: Iterable[str]) -> list[str]:
-    """Return lines with times in ISO 8601 in place of microseconds.
+def with_times(lines: Iterable[str], unit: str = ISO) -> list[str]:
+    """Return lines with times in a unit of files in place of microseconds.
 
-    Durations and what is no time of our days stay in microseconds.
+    In ISO 8601, durations and what is no time of our days stay in microseconds.
     """
-    return [_TIME.sub(_in_iso, line) for line in lines]
+    if unit == ISO:
+        return [_TIME.sub(_in_iso, line) for line in lines]
+    if unit not in _OF_US:
+        return list(lines)
+
+    def convert(found: re.Match[str]) -> str:
+        if found[0].startswith("'"):
+            return found[0]
+        words = found[0].removesuffix(" us").replace("_us ", " ")
+        return _NUMBER.sub(lambda number: _in_unit(number[0], unit), words)
+
+    return [_AMOUNT.sub(convert, line) for line in lines]
+
+
+def _in_unit(us: str, unit: str) -> str:
+    return f"{(int(us.replace(',', '')) * _OF_US[unit]).normalize():f} {unit}"
 
 
 def _in_iso(found: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ from model.checking.claims import Outcome
 from model.vocabulary.settings import JsonObject
 from straggler.cli import render
 from straggler.cli.commands import Command
-from straggler.cli.diff import TIMEOUT, limits_of
+from straggler.cli.diff import limit_options, limits_of
 from straggler.errors import UsageError
 from straggler.judging.counterexamples import JOB, Counterexample, read_record
 from straggler.judging.judge import MODEL
@@ -41,7 +41,7 @@ def make_command(summary: str) -> Command:
         click.Argument(["file"], help="stored counterexample", type=PATH, metavar="FILE"),
         Option("--system", system, metavar="MODULE:FACTORY"),
         Option("--trust", "run the module or command that FILE names", is_flag=True),
-        TIMEOUT,
+        *limit_options(),
         Option("--master", "Spark master (local, slots as needed)", metavar="URL"),
         VERBOSE,
     ]
@@ -55,7 +55,13 @@ def run(args: Arguments) -> int:
         return run_job(args, record)
     found = Counterexample.of(args.file, record)
     tried = find_room(found.room)
-    scope = Scope.of(tried, found.kinds, found.level)
+    kinds = [each for each in found.kinds if each not in tried.gone]
+    if found.kinds and not kinds:
+        gone = ", ".join(found.kinds)
+        raise UsageError(
+            f"{args.file.name} compares only {gone}, which this version does not record"
+        )
+    scope = Scope.of(tried, kinds, found.level)
     _refuse_impossible(args.file.name, tried, found)
     name = args.system or found.system
     if name != SPARK:

@@ -115,6 +115,20 @@ def test_times_are_told_from_values_and_identities() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "unit", "written"),
+    [
+        ("final start_us 10000000, n 2", "s", "final start 10 s, n 2"),
+        ("r #3 (at 500, key 'at 5 us', value 5)", "ms", "r #3 (at 0.5 ms, key 'at 5 us', value 5)"),
+        ("[-5000000, 0) waits 1,500,000 us", "s", "[-5 s, 0 s) waits 1.5 s"),
+        ("event time 3 us (batch 3)", "ns", "event time 3000 ns (batch 3)"),
+        ("event time 3 us, size_us=3", "us", "event time 3 us, size_us=3"),
+    ],
+)
+def test_times_have_the_unit_of_the_input(line: str, unit: str, written: str) -> None:
+    assert render.with_times([line], unit) == [written]
+
+
 STRANGE = st.text(
     st.sampled_from([*"ab[]/\\", "\x1b", "\x07", "\x9b", "\n", "\r", "\u202e", "\u2066", "\u2028"])
     | st.characters(exclude_categories=["Cs"]),
