@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from model.vocabulary import GroupingConfig, JoinConfig, ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.durations import duration_us, parse_duration_us, write_duration
 from model.vocabulary.hashing import stable_hash
+from model.vocabulary.join_load import LoadRules
 from model.vocabulary.settings import read_settings, settings_of
 from model.vocabulary.texts import escaped, escaped_lines
 from properties.oracles.hashing import signed_hash
@@ -33,6 +34,15 @@ from spark_impl.runtime.failures import QueryProblem, last_error, wait_for
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.storage import InputProblem, locate
 from straggler.strategies import collect, workloads
+from straggler.strategies.declared_settings import (
+    ANSWERS,
+    APPLIED,
+    DECLARED,
+    answers_of,
+    declared_by,
+)
+from straggler.strategies.telling_inputs import NEAREST_INPUTS, OPENED
+from straggler.strategies.telling_settings import BUILT, NEAREST, edges_of
 from straggler.strategies.traces import TEXTS
 
 # ---------------------------------------------------------------------------- durations, settings
@@ -111,6 +121,35 @@ def test_settings_are_read_as_they_were_written(room: str, seed: int) -> None:
         assert not any(each in ("True", "False", "None") for each in texts.values())
         found = read_settings(texts, known)
         assert found == {name: getattr(config, name) for name in known}
+
+
+@pytest.mark.parametrize("config", [*_KINDS, LoadRules])
+def test_a_setting_ends_where_it_says(config: type) -> None:
+    for name, each in settings_of(config).items():
+        good, bad = edges_of(each)
+        for value in good:
+            each.check((value,) if each.is_tuple else value)
+        for value, words in bad:
+            said = re.escape(f"{name} is {value!r}; it must be {words}")
+            with pytest.raises(ValueError, match=f"^{said}$"):
+                each.check((value,) if each.is_tuple else value)
+        if each.kind is not str or each.choices:
+            with pytest.raises(ValueError, match=f"^{name} is 'x'; it must be "):
+                each.read("x")
+
+
+def test_settings_and_answers_are_those_of_the_pages() -> None:
+    assert {each.__name__: declared_by(each) for each in (*_KINDS, LoadRules)} == DECLARED
+    assert {room: answers_of(room) for room in CONFIGS} == ANSWERS
+    for what, given_settings, name, due in APPLIED:
+        assert getattr(BUILT[what](given_settings), name) == due, (what, given_settings, name)
+
+
+@pytest.mark.parametrize(("what", "good", "bad", "said"), [*NEAREST, *NEAREST_INPUTS])
+def test_what_does_not_fit_together_is_refused(what: str, good: Any, bad: Any, said: str) -> None:
+    {**BUILT, **OPENED}[what](good)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        {**BUILT, **OPENED}[what](bad)
 
 
 @given(st.text() | st.lists(TEXTS).map("".join))

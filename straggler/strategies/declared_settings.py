@@ -10,7 +10,7 @@ from typing import Any
 from model.vocabulary.settings import defaults_of, settings_of
 from model.vocabulary.trace import kind_of
 from straggler.rooms import find_room
-from tests.properties.nearest_settings import SIGNS
+from straggler.strategies.telling_settings import SIGNS
 
 
 def declared_by(config: type) -> Mapping[str, str]:

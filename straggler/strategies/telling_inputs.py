@@ -41,9 +41,9 @@ from spark_impl.slack.query import SLACK
 from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows import store as windows
 from spark_impl.windows.history import check_source
-from tests.properties.nearest_accounts import COUNTED, OF_ACCOUNTS
-from tests.properties.nearest_join_inputs import OF_INPUTS, READ
-from tests.properties.nearest_joins import JOINED, OF_QUERIES
+from straggler.strategies.telling_accounts import COUNTED, OF_ACCOUNTS
+from straggler.strategies.telling_join_inputs import OF_INPUTS, READ
+from straggler.strategies.telling_joins import JOINED, OF_QUERIES
 
 DAY_MS = 86_400_000
 END_US = 1 << 61
