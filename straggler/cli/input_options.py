@@ -1,5 +1,6 @@
 """Options of inputs: names, queries on them, and the columns and form of a user's file."""
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
@@ -9,9 +10,9 @@ from typing import Any
 import click
 
 from straggler.errors import UsageError
-from straggler.inputs.columns import TIME_UNITS, Columns
+from straggler.inputs.columns import NO_GUARD_US, TIME_UNITS, Columns
 from straggler.inputs.text_files import is_stream
-from straggler.options import LATENESS, QUERY, Arguments, Option
+from straggler.options import LATENESS, QUERY, Arguments, Duration, Option
 from straggler.rooms import Room
 
 SECTION = "columns of a file"
@@ -25,6 +26,36 @@ _COLUMNS = (
 _NAMES = tuple(flag[2:].replace("-", "_") for flag, _, _ in _COLUMNS)
 _OF_FILE = (*_NAMES, "time_unit", "separator")
 """Options that may differ between two files of one comparison."""
+
+
+class MaxFuture(click.ParamType[int]):
+    """A duration, or ``none``, as integer microseconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read a duration or ``none``; raise :class:`UsageError` for any other text."""
+        try:
+            found = NO_GUARD_US if value == "none" else Duration().convert(value, param, ctx)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{error.message}, or none") from error
+        if found < 0:
+            raise click.BadParameter(f"{value!r} is negative; write a duration >= 0, or none")
+        return found
+
+
+class Header(click.ParamType[int]):
+    """The number of a line, or ``none``, which is 0."""
+
+    name = "line"
+
+    def convert(self, value: Any, param: object, ctx: object) -> int:
+        """Read a number or ``none``; raise :class:`UsageError` for any other text."""
+        if value == "none":
+            return 0
+        if not re.fullmatch(r"[1-9]\d{0,8}", str(value), re.ASCII):
+            raise click.BadParameter(f"{value!r} is neither the number of a line nor none")
+        return int(value)
 
 
 def input_options(rooms: Sequence[Room]) -> Iterator[Option]:
@@ -62,11 +93,25 @@ def column_options() -> Iterator[Option]:
     yield Option(
         "--separator", "one character, also with a blank, or tab (,)", metavar="CHARACTER", **rare
     )
+    yield Option("--encoding", "encoding of a CSV file (utf-8)", metavar="NAME", **rare)
+    header = "line of the header, or none: columns are then called 1, 2, ... (1)"
+    yield Option("--header", header, type=Header(), metavar="LINE", **rare)
+    guard = "how far an event time may lie beyond its arrival, or none (1d)"
+    yield Option("--max-future", guard, type=MaxFuture(), **rare)
 
 
 def columns_of(args: Arguments) -> Columns:
     """Return the columns that the options name; raise :class:`UsageError` for a bad option."""
-    return Columns(**_given(args, ""), differences=_given(args, "s_"))
+    given = _given(args, "")
+    if args.header is not None:
+        given["header"] = args.header or None
+    if args.encoding is not None:
+        given["encoding"] = _encoding(args.encoding)
+    return Columns(
+        **given,
+        max_future_us=args.max_future,
+        differences=_given(args, "s_"),
+    )
 
 
 def refuse_numbers(args: Arguments) -> None:
@@ -99,3 +144,12 @@ def _separator(flag: str, text: str) -> str:
     if not re.fullmatch(r'[^"\r\n\0] ?', separator):
         raise UsageError(f"{flag} is {text!r}; it must be one character, also with a blank, or tab")
     return separator
+
+
+def _encoding(name: str) -> str:
+    try:
+        codecs.lookup(name)
+        b"".decode(name)
+    except (LookupError, ValueError) as error:
+        raise UsageError(f"--encoding is {name!r}; there is no such encoding of text") from error
+    return name

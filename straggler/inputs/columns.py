@@ -9,7 +9,9 @@ from model.vocabulary.durations import UNITS_US
 ISO = "iso"
 TIME_UNITS = ("us", "ms", "s", "ns", ISO)
 MAX_FUTURE_US = UNITS_US["d"]
-"""Longest time by which an event time may lie beyond its arrival time."""
+"""Default of the guard: how far an event time may lie beyond its arrival time."""
+NO_GUARD_US = 1 << 60
+"""A guard that no time within the years 1 to 9999 reaches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,11 @@ class Columns:
     """Default: the number of the row, which in a CSV file is that of its line."""
     time_unit: str = "us"
     separator: str = ","
+    encoding: str = "utf-8"
+    header: int | None = 1
+    """Line of the header, from 1; without a header the columns are called 1, 2, and so on."""
+    max_future_us: int | None = None
+    """Limit of event time minus arrival time; default: a day, if there are arrival times."""
     since_1970: bool = False
     """True if rows with an event time before 1970 are set aside."""
     needs_times: bool = True

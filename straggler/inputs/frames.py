@@ -5,9 +5,8 @@ Rules of this file:
 1. A file is opened and read once, because it may be a pipe or standard input.
 2. Rows of a CSV file are numbered by the physical line in which they begin, the header is line 1;
    blank lines are no rows. Rows of a Parquet file are numbered from 1.
-3. The first row of a CSV file names its columns. A line with which no row can begin is set aside,
-   and reading goes on with the next line: a quote that is never closed would otherwise swallow the
-   rest of the file.
+3. A line with which no row can begin is set aside, and reading goes on with the next line: a quote
+   that is never closed would otherwise swallow the rest of the file.
 4. The cells of a CSV file are text; an empty cell is missing.
 """
 
@@ -18,7 +17,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +25,30 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 from pyarrow.lib import ArrowException
 
-from straggler.errors import UsageError, counted
+from straggler.errors import UsageError
+from straggler.inputs.archives import archive_of, unpacked
 from straggler.inputs.set_aside import Flaw
 from straggler.inputs.text_files import is_stream, name_of
 from straggler.options import STDIO
 
 STREAM_MAX = 1 << 28
-"""Most bytes of a stream: a table takes 20 to 40 times as much."""
+"""Most bytes of a stream, and of what is packed in a file: a table takes 20 to 40 times as much."""
 FIRST_BYTES = 1 << 16
 """Bytes that are read before the rest, because a device may be endless."""
+HEAD_ROWS = 100
+"""Rows among which a header is searched for that is not the first row."""
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 """Encodings by the byte order mark of a file."""
+
+
+class Format(NamedTuple):
+    """Form of a CSV file."""
+
+    separator: str = ","
+    """One character; followed by a blank, blanks before a cell are no part of it."""
+    encoding: str = "utf-8"
+    header: int | None = 1
+    """Line from which on the first row names the columns; without it they are called 1, 2, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +67,8 @@ class Frame:
     """Lines that are no rows of the table, each with the reason."""
     read: Callable[[int], pa.Array]
     """Return a column by its position."""
+    head: Sequence[tuple[int, list[str]]] = ()
+    """The first rows of a CSV file as they are, each with its line."""
 
     def column(self, name: str) -> pa.Array:
         """Return a column; raise :class:`UsageError` if its name is that of two columns."""
@@ -63,19 +77,15 @@ class Frame:
         return self.read(self.names.index(name))
 
 
-def read_frame(path: Path, separator: str) -> Frame:
-    """Read a Parquet or CSV file; raise :class:`UsageError` if it is neither.
-
-    The separator of cells is one character; followed by a blank, blanks before a cell are no part
-    of it.
-    """
+def read_frame(path: Path, format: Format) -> Frame:
+    """Read a Parquet or CSV file; raise :class:`UsageError` if it is neither."""
     name = name_of(path)
     try:
         with _open(path) as file:
             first = file.read(FIRST_BYTES)
             if first.startswith(b"PAR1") and path.is_file():
                 return _read_parquet(name, path)
-            if b"\0" in first and first[:2] not in _MARKS:
+            if b"\0" in first and first[:2] not in _MARKS and archive_of(first) is None:
                 if not first.startswith(b"PAR1"):
                     raise UsageError(f"{name} is neither a Parquet nor a CSV file")
             elif path.suffix.lower() in {".parquet", ".pq"}:
@@ -87,7 +97,7 @@ def read_frame(path: Path, separator: str) -> Frame:
                 )
             if first.startswith(b"PAR1"):
                 return _read_parquet(name, BytesIO(data))
-            return _read_csv(name, data, separator)
+            return _read_csv(name, unpacked(name, data, STREAM_MAX), format)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror or error}") from error
 
@@ -129,48 +139,61 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 # ------------------------------------------------------------------------------------------- CSV
 
 
-def _read_csv(name: str, data: bytes, separator: str) -> Frame:
+def _read_csv(name: str, data: bytes, format: Format) -> Frame:
     flaws: list[Flaw] = []
-    numbered = _rows(_decoded(name, data), separator, flaws)
+    text = _decoded(name, data, format.encoding)
+    numbered = _rows(text, format.separator, flaws, format.header or 1)
     begun, first = next(numbered, (0, []))
-    if flaws:
+    if flaws and format.header is not None:
         raise UsageError(f"line {flaws[0].number} of {name} is no header: {flaws[0].reason}")
     if not begun:
-        raise UsageError(f"{name} is empty")
-    names, kept = [each.strip() for each in first], []
+        more = "" if format.header in (None, 1) else f" from line {format.header} on"
+        raise UsageError(f"{name} is empty{more}")
+    names = [each.strip() for each in first]
+    kept, head = [], [(begun, first)]
+    if format.header is None:
+        names = [str(number) for number in range(1, len(first) + 1)]
+        kept = [(begun, first)]
     for number, row in numbered:
+        head += [(number, row)] if len(head) < HEAD_ROWS else []
         if len(row) == len(names):
             kept.append((number, row))
         else:
-            fields = counted(len(row), "field")
-            flaws.append(Flaw(number, f"{fields} where its header has {len(names):,}"))
+            flaws.append(Flaw(number, _fields(len(row), len(names), format.header is not None)))
     numbers = np.fromiter((number for number, _ in kept), np.int64, len(kept))
 
     def read(at: int) -> pa.Array:
         return pa.array([row[at] or None for _, row in kept], pa.large_string())
 
-    return Frame(name, names, numbers, "line", flaws, read)
+    return Frame(name, names, numbers, "line", flaws, read, head)
 
 
-def _decoded(name: str, data: bytes) -> str:
-    encoding = next((each for mark, each in _MARKS.items() if data.startswith(mark)), "utf-8")
+def _fields(found: int, expected: int, has_header: bool) -> str:
+    whose = "its header" if has_header else "the first row"
+    return f"{found:,} field{'' if found == 1 else 's'} where {whose} has {expected:,}"
+
+
+def _decoded(name: str, data: bytes, encoding: str) -> str:
+    encoding = next((each for mark, each in _MARKS.items() if data.startswith(mark)), encoding)
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         at = data[: error.start].count(b"\n") + 1
         raise UsageError(
             f"{name} is not {encoding}: byte {data[error.start]:#04x} in line {at};"
-            " iconv converts other encodings, such as latin-1"
+            " --encoding names another encoding, such as latin-1"
         ) from error
 
 
-def _rows(text: str, separator: str, flaws: list[Flaw]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, each with its first line.
+def _rows(
+    text: str, separator: str, flaws: list[Flaw], line: int
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows from a line on that are not blank, each with its first line.
 
     Add lines that are no rows to ``flaws``.
     """
     lines = list(StringIO(text, newline=""))  # which leaves the ends of lines as they are
-    begun = 0
+    begun = line - 1
     while begun < len(lines):
         rest = map(lines.__getitem__, range(begun, len(lines)))
         skips = len(separator) > 1

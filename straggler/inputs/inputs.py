@@ -50,9 +50,11 @@ def load(
     """
     named = NAMED if named is None else named
     if name in named:
+        refuse_guard(name, columns)
         return named[name](seed)
     recordings = recordings_by_name()
     if name in recordings:
+        refuse_guard(name, columns)
         return read_table(recordings[name])._replace(label=name)
     # An empty name would be the current folder.
     is_path = name and (Path(name).suffix or os.sep in name or Path(name).exists())
@@ -63,6 +65,12 @@ def load(
     known = [*named, *sorted(recordings)]
     listing = f"known are {', '.join(known)}, and the path of any Parquet or CSV file"
     raise UsageError(f"there is no input {name!r}: {listing}{nearest(name, known)}")
+
+
+def refuse_guard(name: str, columns: Columns) -> None:
+    """Raise :class:`UsageError` if a guard was asked for that a named input does not have."""
+    if columns.max_future_us is not None:
+        raise UsageError(f"--max-future is for files with --arrival, and {name!r} is no file")
 
 
 def recordings_by_name() -> dict[str, Path]:

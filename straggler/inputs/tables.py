@@ -26,7 +26,7 @@ from spark_impl.runtime.cell_arrays import MISSING, Cells, shown
 from spark_impl.runtime.cell_times import read_times
 from straggler.errors import UsageError
 from straggler.inputs.columns import DEFAULT_COLUMNS, MAX_FUTURE_US, Columns
-from straggler.inputs.frames import Frame, read_frame
+from straggler.inputs.frames import Format, Frame, read_frame
 from straggler.inputs.set_aside import Flaw, SetAside, kinds_of
 from straggler.inputs.text_files import name_of
 
@@ -60,7 +60,7 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
 
 def open_frame(path: Path, columns: Columns) -> Frame:
     """Read a Parquet or CSV file, not yet as rows."""
-    return read_frame(path, columns.separator)
+    return read_frame(path, Format(columns.separator, columns.encoding, columns.header))
 
 
 def read_rows(
@@ -143,6 +143,10 @@ class _Reader:
         self.key = self._name("key", columns.key, KEY)
         self.arrival = self._name("arrival", columns.arrival, ARRIVAL)
         self.id = self._name("id", columns.id, None)
+        if columns.max_future_us is not None and self.arrival is None:
+            raise UsageError(
+                f"--max-future needs arrival times: --arrival names their column of {frame.file}"
+            )
         self.rows = len(frame.numbers)
         self.is_kept: Bools = np.ones(self.rows, bool)
         self.gone = list(frame.flaws)
@@ -178,8 +182,10 @@ class _Reader:
             return event_us, None
         arrival_us = self._times(self.arrival)
         if self.event_time is not None:
-            ahead = event_us - arrival_us > MAX_FUTURE_US
-            reason = f"lies more than {write_duration(MAX_FUTURE_US)} beyond its arrival"
+            limit_us = self.columns.max_future_us
+            limit_us = MAX_FUTURE_US if limit_us is None else limit_us
+            ahead = event_us - arrival_us > limit_us
+            reason = f"lies more than {write_duration(limit_us)} beyond its arrival"
             self._drop(self.event_time, self.frame.column(self.event_time), ahead, reason)
         return event_us, arrival_us
 
@@ -297,15 +303,26 @@ class _Reader:
         )
 
     def _hint(self, wanted: str) -> str:
-        """Return which separator may be meant if a header lacks a column."""
+        """Return what may be wrong with a header that lacks a column."""
         names = self.frame.names
-        if len(names) == 1 and self.frame.unit == "line":
+        if self.columns.header is None or self.frame.unit != "line":
+            return ""
+        if not wanted.isdigit():
+            for line, row in self.frame.head:
+                if wanted in map(str.strip, row):
+                    return f"; line {line} has it, and --header {line} takes that as the header"
+        names = self.frame.names
+        if len(names) == 1:
             found = [name for sign, name in _SEPARATORS.items() if sign in names[0]]
             found = ["' '"] if wanted in names[0].split(" ") else found
             return f"; --separator {found[0]} would make several of it" if found else ""
         if any(name.startswith('"') for name in names):
             comma = self.columns.separator
             return f"; --separator '{comma} ' takes blanks before a cell as no part of it"
+        texts = pa.array(names, pa.string())
+        readers = cells.read_numbers(texts), read_times(texts, "iso")
+        if any(found.reason.null_count for found in readers):
+            return "; if that is a row, --header none calls the columns 1, 2, ..."
         return ""
 
 

@@ -177,8 +177,14 @@ def test_rows_far_beyond_their_arrival_are_set_aside(
 ) -> None:
     write(tmp_path, "future.csv", "event_time,value,arrival_time\n1,1,2\n90000,2,3\n4,3,4\n")
     ask = ("workload", room, "--input", "future.csv", "--time-unit", "s", "--key", "value", *OUTPUT)
-    assert "1 of 3 rows set aside" in straggler(*ask).out
-    assert [event[3] // 1_000_000 for event in arrivals(tmp_path)] == [1, 4]
+    for guard, kept in (
+        ((), [1, 4]),
+        (("--max-future", "none"), [1, 90_000, 4]),
+        (("--max-future", "2d"), [1, 90_000, 4]),
+    ):
+        done = straggler(*ask, *guard)
+        assert (done.code, "1 of 3 rows set aside" in done.out) == (0, not guard)
+        assert [event[3] // 1_000_000 for event in arrivals(tmp_path)] == kept
 
 
 def test_two_files_of_a_join_may_call_their_columns_differently(

@@ -38,6 +38,7 @@ FILES: dict[str, str | bytes] = {
     "deep.json": "[" * 200_000,
     "latin.csv": "page,bytes\ncafé,1\n".encode("latin-1"),
     "users.csv": "event_time,value,key\n" + "".join(f"{n},1,user{n}\n" for n in range(600)),
+    "bare.csv": "a,1,5\nb,2,6\n",
     "trades.csv": "when;name;paid\n1000;a;4\n",
     "keyless.csv": "event_time,value\n1,1\n",
     "air.csv": "event_time,pm25,pm10,site,at,ok,seq\n"

@@ -1,16 +1,23 @@
 """Files of users: rows are read to the last digit, or set aside with a reason and their line."""
 
+import lzma
 import subprocess
+import zipfile
 from collections.abc import Callable
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from model.vocabulary import stable_hash
 from straggler.errors import UsageError
 from straggler.inputs import frames, text_files
+from straggler.inputs.archives import unpacked
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
 from straggler.inputs.tables import Recording, read_table
 from straggler.inputs.text_files import read_json, read_lines
@@ -81,6 +88,18 @@ def test_rows_before_1970_are_set_aside_where_time_begins_there(tmp_path: Path) 
     ("text", "hint", "columns", "keys"),
     [
         (
+            "2024-05-01,1,a\n2024-05-02,2,b\n2024-05-03\n",
+            "if that is a row, --header none calls the columns 1, 2, ...",
+            Columns("1", "2", "3", time_unit="iso", header=None),
+            ["a", "b"],
+        ),
+        (
+            '# station: "7"b\n\n# from: 2024, to: 2025\nevent_time, value,key\n1,2,a\n2,,b\n',
+            "line 4 has it, and --header 4 takes that as the header",
+            Columns(header=4),
+            ["a", "b"],
+        ),
+        (
             '"event_time", "value", "key"\n1, 2, "a, b"\n',
             "; --separator ', ' takes blanks before a cell as no part of it",
             Columns(separator=", "),
@@ -97,7 +116,7 @@ def test_rows_before_1970_are_set_aside_where_time_begins_there(tmp_path: Path) 
 def test_the_option_that_helps_is_named_and_helps(
     tmp_path: Path, text: str, hint: str, columns: Columns, keys: list[str]
 ) -> None:
-    assert refusal(tmp_path, text).endswith(hint)
+    assert refusal(tmp_path, text, Columns(time_unit=columns.time_unit)).endswith(hint)
     assert [event.key for event in csv(tmp_path, text, columns).events] == keys
 
 
@@ -107,6 +126,57 @@ def test_types_that_no_cell_of_can_be_read_are_refused(tmp_path: Path, column: s
     parquet.write_table(pa.table({"event_time": [1], "value": [1.0], column: [[1]]}), path)
     with pytest.raises(UsageError, match=f"column '{column}' of "):
         read_table(path, columns)
+
+
+# Packed files and streams: read whole, or refused in one sentence, in bounded memory.
+
+
+TEXT = b"event_time,value\n" + b"".join(b"%d,%d\n" % (n, n * n % 97) for n in range(200))
+
+
+def pack(kind: str) -> bytes:
+    """Return the text in an archive."""
+    if kind == "xz":
+        return lzma.compress(TEXT)
+    if kind == "zip":
+        file = BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("data.csv", TEXT)
+        return file.getvalue()
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, kind.replace("bzip2", "bz2")) as stream:
+        stream.write(TEXT)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+PACKED = {kind: pack(kind) for kind in ("gzip", "bzip2", "xz", "zip", "zstd", "lz4")}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_a_packed_file_is_read_within_a_limit_or_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "data.csv.packed"
+    path.write_bytes(PACKED[kind])
+    assert len(read_table(path).events) == 200
+    path.write_bytes(PACKED[kind][: len(PACKED[kind]) // 2])
+    with pytest.raises(UsageError, match=rf"is no {kind} archive of one file that can be read"):
+        read_table(path)
+    assert unpacked("data.csv", PACKED[kind], len(TEXT)) == TEXT
+    with pytest.raises(UsageError, match=r"^what is packed in data.csv has more than 0 MiB$"):
+        unpacked("data.csv", PACKED[kind], len(TEXT) - 1)
+
+
+@given(
+    kind=st.sampled_from(sorted(PACKED)),
+    at=st.integers(0, 1 << 16),
+    wrong=st.binary(min_size=1, max_size=40),
+)
+def test_a_damaged_archive_is_read_whole_or_refused(kind: str, at: int, wrong: bytes) -> None:
+    data = bytearray(PACKED[kind])
+    at = 8 + at % (len(data) - 8)
+    data[at : at + len(wrong)] = wrong
+    with suppress(UsageError):  # no other error; a byte may also mean nothing
+        unpacked("data.csv", bytes(data), 1 << 20)
 
 
 @pytest.mark.parametrize(

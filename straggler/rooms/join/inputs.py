@@ -25,7 +25,7 @@ from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_
 from sim.kernel.seeds import Seeds
 from straggler.errors import UsageError
 from straggler.inputs import inputs
-from straggler.inputs.columns import Columns
+from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
 from straggler.inputs.frames import Frame
 from straggler.inputs.tables import Ints, Recording, arrivals, open_frame, read_rows
 from straggler.inputs.typed_columns import TypedColumns
@@ -94,7 +94,7 @@ def _stream_of(file: File, columns: JoinColumns, needs_values: bool) -> Recordin
     return read_rows(file.path, file.frame, wanted, more)
 
 
-def load(name: str, seed: int) -> Recording:
+def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     """Return the input called ``name``; raise :class:`UsageError` with the known names."""
     if name not in NAMED:
         hint = ", and any two files with --r FILE --s FILE"
@@ -104,6 +104,7 @@ def load(name: str, seed: int) -> Recording:
             f"there is no input {name!r} in room join: known are {', '.join(NAMED)}{hint}"
             f"{nearest(name, NAMED)}"
         )
+    inputs.refuse_guard(name, columns)
     return NAMED[name](seed)
 
 

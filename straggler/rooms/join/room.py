@@ -68,7 +68,7 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
         elif reason := inputs.why_missing(name):
             raise UsageError(reason)
         else:
-            streams = inputs.load(name, args.seed)
+            streams = inputs.load(name, args.seed, columns)
             defaults = queries.BY_INPUT[name]
             read = wanted or read_conditions(defaults.conditions, {})
             yield _case(args, streams, defaults, read)

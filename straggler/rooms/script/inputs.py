@@ -223,6 +223,7 @@ def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
     that sent something, at their measured rates. Raise :class:`UsageError` with one sentence.
     """
     if name in NAMED:
+        inputs.refuse_guard(name, columns)
         network = NAMED[name](seed)
     else:
         recording = inputs.load(name, seed, replace(columns, since_1970=True), {})
