@@ -8,12 +8,9 @@ sleeps for the time that its tuples take, so that twelve of them do not need twe
 ``1.25x`` six instances take the time t for a tuple and six take 1.25 t, with ``4x`` six take 4 t; t
 is such that the job takes ``IDEAL_S`` if no instance waits. Throughput is the number of tuples
 divided by the time from the first plan to the last result, which includes finding heavy keys,
-routing and the shuffle. ``dag, alpha 0`` looks at loads alone and gives all instances the same
-number of tuples: it is slower by mean(s)/min(s) for speeds s. ``dag`` gives some instances more
-tuples than others and is slower still.
+routing and the shuffle.
 
 *Share of routing*: how much shorter the job is when a column of every row names its instance.
-``longer`` has four times as many tuples, and each takes as long as in the other jobs.
 
 *Sums*: count and sum of two million rows by key, exponent 1.5, by Spark alone, which adds up before
 it shuffles, and after ``tag`` has spread the rows.
@@ -46,8 +43,6 @@ EXPONENT = 1.5
 ROUNDS = 3
 IDEAL_S = 2.0
 """Shortest time of a job on its instances."""
-TIMES_LONGER = 4
-EVEN = "dag, alpha 0"
 
 
 def measure() -> dict[str, float]:
@@ -94,27 +89,22 @@ def _routing_rate(policy: str, keys: pa.StringArray) -> float:
 
 
 def jobs(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Return throughputs and their ratios for each input and set of instances."""
+    """Return throughputs and their ratios for each set of instances."""
     write(zipf(TUPLES, EXPONENT), place / "zipf")
-    write(zipf(TIMES_LONGER * TUPLES, EXPONENT), place / "longer")
     figures: dict[str, float] = {}
-    for name, slower, policies, ideal_s in (
-        ("zipf", 1.25, ("tag", "dag", EVEN, "key"), IDEAL_S),
-        ("zipf", 4.0, ("tag", "dag", EVEN), IDEAL_S),
-        ("longer", 1.25, ("tag",), TIMES_LONGER * IDEAL_S),
-    ):
-        found = _job(spark, place / name, slower, policies, ideal_s)
-        figures |= {f"{name}, {slower:g}x, {each}": figure for each, figure in found.items()}
+    for slower, policies in ((1.25, ("tag", "dag", "key")), (4.0, ("tag", "dag"))):
+        found = _job(spark, place / "zipf", slower, policies)
+        figures |= {f"zipf, {slower:g}x, {each}": figure for each, figure in found.items()}
     return figures
 
 
 def _job(
-    spark: SparkSession, place: Path, slower: float, policies: Sequence[str], ideal_s: float
+    spark: SparkSession, place: Path, slower: float, policies: Sequence[str]
 ) -> dict[str, float]:
     rows = spark.read.parquet(str(place))
     tuples = rows.count()
     speed = sum(1 / time_us for time_us in _times(slower, 1_000_000))
-    times_us = _times(slower, round(ideal_s * 1e6 * speed / tuples * 1_000_000))
+    times_us = _times(slower, round(IDEAL_S * 1e6 * speed / tuples * 1_000_000))
     contestants = {policy: _spread(policy, times_us) for policy in policies}
     contestants["tag"](rows).write.mode("overwrite").parquet(f"{place}-assigned")
     assigned = spark.read.parquet(f"{place}-assigned")
@@ -140,10 +130,7 @@ def _times(slower: float, fastest_us: int) -> tuple[int, ...]:
 
 
 def _spread(policy: str, times_us: tuple[int, ...]) -> Callable[[DataFrame], DataFrame]:
-    if policy == EVEN:
-        grouping = Grouping(INSTANCES, "dag", times_us=times_us, alpha=0.0)
-    else:
-        grouping = Grouping(INSTANCES, policy, times_us=times_us)
+    grouping = Grouping(INSTANCES, policy, times_us=times_us)
     return lambda rows: grouping.assign(rows, "key")
 
 

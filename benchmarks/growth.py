@@ -4,8 +4,7 @@ One query of room ``slack`` sums 50 tuples a micro-batch in windows of a second;
 is up to three seconds late. The query runs a hundred times in the same store, each time after a
 hundred new files of the history. Five times, Spark then forgets its last commit, as after a crash.
 
-The curve (median time and number of files, in a hundred steps) is drawn as ``growth.svg`` beside
-the figures. ``last_over_first`` is the median time of a micro-batch in its last tenth divided by
+``last_over_first`` is the median time of a micro-batch in its last tenth divided by
 that in its first tenth. The two are an hour apart, in which a machine may become faster or slower.
 ``flatness`` is therefore measured side by side at the end: the grown query and a young one process
 a hundred micro-batches each, in turn, seven times.
@@ -35,14 +34,13 @@ BATCHES = int(os.environ.get("STRAGGLER_GROWTH_BATCHES", "10000"))
 STEPS = 100
 LOST_COMMITS = 5
 ROUNDS = 7
-MEASURED = Path(__file__).parent / "measured"
 ROWS = 50
 SECOND_US = 1_000_000
 CONFIG = SlackConfig(size_us=SECOND_US, slide_us=SECOND_US, tasks=2)
 
 
 def measure() -> dict[str, float]:
-    """Return all figures, and draw the curve."""
+    """Return all figures."""
     times_s: list[float] = []
     files: list[int] = []
     with tempfile.TemporaryDirectory(prefix="straggler-bench-") as name:
@@ -54,7 +52,6 @@ def measure() -> dict[str, float]:
                 if len(files) % (STEPS // LOST_COMMITS) == 0:
                     lose_commit(grown / "store" / CHECKPOINT)
             figures = side_by_side(spark, grown, young)
-    draw(times_s, files)
     tenth = STEPS // 10
     first, last = median(times_s[:tenth]), median(times_s[-tenth:])
     return {
@@ -115,18 +112,3 @@ def arrivals(number: int) -> pa.Table:
             "arrival_us": seq * 20_000,
         }
     )
-
-
-def draw(times_s: list[float], files: list[int]) -> None:
-    """Draw the time of a micro-batch and the number of files over the micro-batches."""
-    from matplotlib.figure import Figure
-
-    at = (np.arange(len(files)) + 1) * BATCHES / STEPS
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True)
-    upper.plot(at, [1000 * each for each in times_s])
-    upper.set(ylabel="median time (ms)", ylim=(0, None))
-    lower.plot(at, files, color="C1")
-    lower.set(ylabel="files", xlabel="micro-batches", ylim=(0, None))
-    MEASURED.mkdir(exist_ok=True)
-    figure.savefig(MEASURED / "growth.svg", metadata={"Date": None})

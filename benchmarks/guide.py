@@ -5,9 +5,7 @@ Tables are Markdown, identical in every run; without a name, all of them are pri
 * required: tuples that a first answer must contain, in percent. A window of N tuples has the values
   1, 2, ..., N; (eps, delta) and the control are the defaults. For ``normal`` the coefficient of
   variation is that of the window.
-* start: what the first windows of a stream lack by all of its tuples, in percent, and how long they
-  wait, for different starts. The control and its settings are the defaults, L is W = 10 s.
-* settings, assumptions: one setting after the other is changed on the flights of the figures. Wrong
+* settings: one setting after the other is changed on the flights of the figures. Wrong
   answers are counted after the warm-up, everything else over the whole run.
 * figures, in docs/figures: the controls ``conformal``, the published law and the longest wait, on
   the same arrivals.
@@ -25,9 +23,7 @@ from matplotlib.figure import Figure
 
 from model.slack.requirement import WindowFacts, requirement_of
 from model.vocabulary import SlackConfig
-from model.vocabulary.settings import pick, read_settings
 from model.vocabulary.windows import Result
-from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
@@ -35,10 +31,6 @@ from sim.report.drawing import line, panels, save
 from sim.report.marks import BLACK, BLUE, GREEN, ORANGE
 from sim.scenarios import umts
 from sim.slack import TimedRun, simulate
-from sim.slack.stream import SETTINGS as STREAM_SETTINGS
-from sim.slack.stream import course_of
-from sim.slack.stream_figures import is_below
-from sim.windows.settings import StreamSettings
 from straggler.cli.render import markdown
 from straggler.inputs import inputs
 from tests.properties.first_answers import first_errors, warm_up
@@ -79,43 +71,6 @@ def required_rows(totals: tuple[int, ...] = TOTALS) -> Iterator[tuple[str | floa
     for name, changes in REQUIRED_CASES.items():
         config = replace(REQUIRED_QUERY, **changes)  # type: ignore[arg-type]  # the fields are given by name
         yield (name, *(required_percent(config, total) for total in totals))
-
-
-# -------------------------------------------------------------------------------- the start
-
-DELAYS = ("exponential", "mixture", "pareto-2.5", "pareto-1.2", "burst-train")
-STARTS_US = (0, 10 * SECOND_US, 20 * SECOND_US)
-FIRST, STARTED = 10, 40
-"""Windows whose coverage is looked at, and judged windows until the start is over."""
-START_HEADER = {
-    "delays": "",
-    "lack, start 0": ".0f",
-    "start L": ".0f",
-    "start 2 L": ".0f",
-    "K (s), start 0": ".1f",
-    "L": ".1f",
-    "2 L": ".1f",
-}
-
-
-def start_rows() -> Iterator[tuple[str | float, ...]]:
-    """Yield a row for each kind of delay: shares of windows (%), then waits (s)."""
-    for name in DELAYS:
-        means = [
-            np.mean([_first_windows(name, start_us, seed) for seed in (1, 2, 3)], axis=0)
-            for start_us in STARTS_US
-        ]
-        yield (name, *(100 * each[0] for each in means), *(each[1] / SECOND_US for each in means))
-
-
-def _first_windows(scenario: str, start_us: int, seed: int) -> tuple[float, float]:
-    """Return which share of the first windows had too few tuples, and the mean K meanwhile."""
-    texts = {"scenario": scenario, "messages": "3000", "size_us": "10000000", "slide_us": "2000000"}
-    values = read_settings({**texts, "start_slack_us": str(start_us)}, STREAM_SETTINGS)
-    plan = pick(StreamSettings, values).plan(seed)
-    course = course_of(values, simulate_arrivals(plan, seed).events, plan.epoch_us)
-    waited_us = course.slack_us[: course.first[STARTED - 1].row]
-    return float(is_below(course)[:FIRST].mean()), float(waited_us.mean())
 
 
 # ---------------------------------------------------------------------------------- figures
@@ -250,14 +205,6 @@ SETTINGS: Mapping[str, dict[str, object]] = {
     "control = max": {"control": "max"},
     "control = pd": {"control": "pd"},
 }
-ASSUMPTIONS: Mapping[str, dict[str, object]] = {
-    f"{aggregate}, W = {hours} h": {
-        "aggregate": aggregate,
-        "size_us": hours * HOUR_US,
-        "feedback_us": None,
-    }
-    for aggregate, hours in (("sum", 6), ("sum", 24), ("avg", 24), ("median", 24))
-}
 
 
 class FlightsRow(NamedTuple):
@@ -318,9 +265,7 @@ FLIGHTS_HEADER = {
 
 TABLES: Mapping[str, tuple[Mapping[str, str], Callable[[], Iterable[Sequence[object]]]]] = {
     "required": (REQUIRED_HEADER, required_rows),
-    "start": (START_HEADER, start_rows),
     "settings": (FLIGHTS_HEADER, partial(flights_rows, SETTINGS)),
-    "assumptions": (FLIGHTS_HEADER, partial(flights_rows, ASSUMPTIONS)),
 }
 """Formats of the columns by heading, and the rows, by the name of a table."""
 

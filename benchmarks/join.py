@@ -11,8 +11,7 @@ band, and rows of the same bucket are compared. Buckets are as wide as the band 
 ones fewer rows are repeated, and more are compared.
 
 ``chain m, zeta`` (m workers, blocks of zeta tuples) and ``native`` join two streams; ``chain
-batch`` and ``batch`` join two tables. ``inequality m, zeta`` is a chain for about as many pairs, of
-which the value of S lies far above that of R; it has no buckets. ``native, renaming`` has the
+batch`` and ``batch`` join two tables. ``native, renaming`` has the
 setting of Spark with which the chain starts its query: one system call renames a file of a local
 checkpoint. Rates are tuples a second: for streams the median over the micro-batches without the
 first of each run, by ``triggerExecution`` of Spark's progress report, and ``whole`` from the start
@@ -37,7 +36,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks._windows import START_US, in_a_folder
-from model.vocabulary.join import STREAMS, Band, Between, Predicate
+from model.vocabulary.join import STREAMS, Band
 from spark_impl.join import ChainJoin, results
 from spark_impl.runtime.queries import settings_of_start
 from spark_impl.runtime.session import session
@@ -49,8 +48,6 @@ STEP_US = 1_000
 WINDOW = 20_000
 """Length of the window, in steps."""
 VALUES, EPS = 1_000_000, 50
-ABOVE = VALUES - round((4 * VALUES * EPS) ** 0.5)
-"""Least difference of values that as many pairs have as are within ``EPS``."""
 CREDIT_TUPLES = 1024
 """Tuples in flight over a boundary, for every size of blocks."""
 SCHEMA = "seq long, source_id long, key string, event_time_us long, value double"
@@ -58,8 +55,6 @@ ROUNDS = 2
 """Measured rounds, after one that warms up."""
 CHAINS = [(1, 64), (2, 20), (2, 64), (2, 256), (4, 64)]
 """Number of workers and block size of each chain."""
-TREES = [(1, 64), (2, 64), (4, 64)]
-"""The same for an inequality."""
 
 
 class JoinRun(NamedTuple):
@@ -101,12 +96,6 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
             pq.write_table(table.slice(number * size, size), place / stream / f"{number}.parquet")
     contestants: dict[str, Callable[[], JoinRun]] = {
         **{f"chain {m}, {zeta}": partial(chain_run, spark, place, m, zeta) for m, zeta in CHAINS},
-        **{
-            f"inequality {m}, {zeta}": partial(
-                chain_run, spark, place, m, zeta, Between("value", ABOVE, None)
-            )
-            for m, zeta in TREES
-        },
         "native": partial(native_run, spark, place),
         "native, renaming": partial(native_run, spark, place, renaming=True),
         "chain batch": partial(table_run, spark, place, _chain_table),
@@ -120,9 +109,7 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
                 runs[name].append(run())
             elif name in warm:
                 run()
-    for asks in (False, True):
-        alike = [own for name, own in runs.items() if name.startswith("inequality") == asks]
-        assert len({run.pairs for own in alike for run in own}) == 1, "the pairs differ"
+    assert len({run.pairs for own in runs.values() for run in own}) == 1, "the pairs differ"
     rate = {
         name: median(each for run in own for each in run.batch_rates or [run.whole])
         for name, own in runs.items()
@@ -139,19 +126,16 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
         "chain batch / batch": rate["chain batch"] / rate["batch"],
         "goal, chain / batch": 0.6,
         "pairs": runs["batch"][0].pairs,
-        "pairs of the inequality": runs["inequality 2, 64"][0].pairs,
     }
 
 
-def chain_run(
-    spark: SparkSession, place: Path, workers: int, zeta: int, predicate: Predicate | None = None
-) -> JoinRun:
+def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> JoinRun:
     """Run the chain over two streams, with a flush."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         store = Path(out) / "chain"
         begun = time.perf_counter()
         r, s = (_stream(spark, place, stream) for stream in STREAMS)
-        joined = _chain(workers, zeta, predicate).stream(r, s, store)
+        joined = _chain(workers, zeta).stream(r, s, store)
         batches = _batches(joined.start())
         joined.flush()
         took_s = time.perf_counter() - begun
@@ -193,11 +177,11 @@ def _count(spark: SparkSession, path: str) -> int:
     return spark.read.parquet(path).count()
 
 
-def _chain(workers: int, zeta: int, predicate: Predicate | None = None) -> ChainJoin:
+def _chain(workers: int, zeta: int) -> ChainJoin:
     return ChainJoin(
         workers,
         WINDOW * STEP_US,
-        {"pairs": predicate or Band("value", EPS)},
+        {"pairs": Band("value", EPS)},
         block_size=zeta,
         credit=max(4, CREDIT_TUPLES // zeta),
         lateness_us=0,

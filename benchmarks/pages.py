@@ -112,7 +112,7 @@ def soak(page: str, summary: JsonObject) -> str:
 
 
 def adopt() -> None:
-    """Move new measurements to the tracked results, and their pictures to the docs.
+    """Move new measurements to the tracked results.
 
     A soak with other seeds is added to the stored summary of soaks.
     """
@@ -124,8 +124,6 @@ def adopt() -> None:
         soaked.unlink()
     for path in sorted(MEASURED.glob("*.json")):
         shutil.move(path, RESULTS / path.name)
-    for path in sorted(MEASURED.glob("*.svg")):
-        shutil.move(path, DOCS / "figures" / path.name)
 
 
 if __name__ == "__main__":

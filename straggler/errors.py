@@ -1,7 +1,8 @@
 """Errors of users, and the words of their messages."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from model.vocabulary.settings import nearest
 from model.vocabulary.texts import escaped
@@ -16,6 +17,18 @@ class UsageError(Exception):
 
 class SystemFailedError(Exception):
     """A failure of a system on trial: a sentence whose subject, the system, is left out."""
+
+
+@contextmanager
+def store_refused() -> Iterator[None]:
+    """Turn an error of a store, or of a request to it, into one of the user."""
+    # Imported here because pyarrow takes a second that a refusal does not need.
+    from spark_impl.runtime.storage import InputProblem
+
+    try:
+        yield
+    except InputProblem as problem:
+        raise UsageError(str(problem)) from problem
 
 
 def refuse_unknown(what: str, name: str, known: Collection[str]) -> None:

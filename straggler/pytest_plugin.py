@@ -1,4 +1,4 @@
-"""The plugin of pytest that the package brings: a system and a job on trial as fixtures.
+"""The plugin of pytest that the package brings: a job on trial as a fixture.
 
 Every test run of an environment loads this module, so that it imports nothing else of ours.
 """
@@ -15,15 +15,6 @@ SESSIONS = ("spark", "spark_session")
 """Fixtures of a Spark session that tests of users often have."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--straggler-system``."""
-    parser.getgroup("straggler").addoption(
-        "--straggler-system",
-        metavar="SYSTEM",
-        help="system for the fixture straggler_system: MODULE:FACTORY or exec:COMMAND",
-    )
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Add the marker ``straggler_job``."""
     config.addinivalue_line(
@@ -31,19 +22,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "straggler_job(schema, event_time, ...): arguments of straggler.check_job for the fixture"
         " straggler_job",
     )
-
-
-@pytest.fixture(scope="session")
-def straggler_system(pytestconfig: pytest.Config) -> str:
-    """Return the name of the system that ``--straggler-system`` gives; fail without the option.
-
-    A skipped test would let a CI pass that has forgotten the option.
-    """
-    name = pytestconfig.getoption("--straggler-system")
-    if name is None:
-        sentence = "no system was named; give --straggler-system MODULE:FACTORY or exec:COMMAND"
-        pytest.fail(sentence, pytrace=False)
-    return str(name)
 
 
 @pytest.fixture

@@ -32,8 +32,6 @@ METHODS: dict[str, tuple[str, ...]] = {
 """Methods that compute the required coverage, each with the aggregates that it supports."""
 MIN_DELTA = 1e-12
 """Least ``delta``: for much smaller ones 1 - delta is 1 in float64."""
-GONE = ("correlation",)
-"""Kinds of steps that earlier versions recorded; they are left out of the traces of a file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,18 +211,15 @@ class TraceReader:
     ``words`` are the step classes of the room. ``required`` names the fields that a step must have,
     by step class; other fields may be missing and are then blank. A step class without an entry
     must have all fields. A number may be NaN, infinite or null: it is the judge who says that such
-    an answer is wrong. Kinds in ``gone`` are those of earlier versions, whose steps are left out.
+    an answer is wrong.
     """
 
     def __init__(
         self,
         words: Iterable[type[Step]],
         required: Mapping[type, Collection[str]] = MappingProxyType({}),
-        gone: Collection[str] = (),
     ) -> None:
         self._words = {kind_of(word): word for word in words}
-        self._gone = gone
-        self._left_out = 0
         self._required = required
         self._producer: str | None = None
         self._steps: list[Step] = []
@@ -243,13 +240,10 @@ class TraceReader:
         elif "end" in row:
             steps, self._steps = self._steps, []
             producer, self._producer = self._producer, None
-            number, self._left_out = len(steps) + self._left_out, 0
             _require_fields("the end", row, ("end",))
-            good = is_int(row["end"]) and row["end"] == number
-            require(good, "end", row["end"], f"{number}, the number of steps")
+            good = is_int(row["end"]) and row["end"] == len(steps)
+            require(good, "end", row["end"], f"{len(steps)}, the number of steps")
             return Trace(producer, steps)
-        elif row.get("kind") in self._gone:
-            self._left_out += 1
         else:
             self._steps.append(self._parse_step(row))
         return None

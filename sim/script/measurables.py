@@ -7,24 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from model.vocabulary.script.graph import compile_graph
 from sim.script import by_hand, memory
-from sim.script.placements import PLACEMENTS, find_placement, predict_load
-from sim.script.settings import ALL, SETTINGS, config_of, from_settings, prepare
+from sim.script.placements import find_placement, predict_load
+from sim.script.settings import SETTINGS, config_of, from_settings, prepare
 from sim.sweep.measurable import Figures, Measurable, Settings, summaries
-from sim.timed_room import names_of
 
 PLACEMENT = "placement"
-
-
-def side_by_side(settings: Mapping[str, str], seed: int) -> Sequence[Figures]:
-    """Return the summaries of every placement that setting ``placements`` names.
-
-    Raises ``ValueError`` as :func:`sim.script.from_settings` does.
-    """
-    ways = names_of("placements", str(settings.get("placements", ALL)), PLACEMENTS)
-    return measure_placements(settings, seed, ways)
-
-
-# ------------------------------------------------------------------------------------ measurables
 
 
 def measure_placements(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:

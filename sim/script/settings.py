@@ -14,16 +14,13 @@ from model.vocabulary.settings import (
     schema,
     settings_of,
 )
-from sim.clusters import NONE, ClusterSettings
+from sim.clusters import ClusterSettings
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from sim.kernel.trigger import Every
 from sim.script.host import ScriptTuning
-from sim.script.placements import PLACEMENTS
 from sim.script.room import simulate
 from sim.script.scenarios import DISORDERS, SETS, Sending, WorkflowSet, WorkflowSizes, plan_of
-
-ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +45,6 @@ class SensorSettings(Settings):
     trigger_interval_us: Annotated[int, Setting("from one micro-batch to the next", above=0)] = (
         1_000_000
     )
-    placements: Annotated[
-        tuple[str, ...],
-        Setting(
-            "placements that are compared on the same arrivals", choices=(ALL, NONE, *PLACEMENTS)
-        ),
-    ] = (ALL,)
 
     def drawn(self, seed: int) -> WorkflowSet:
         """Return the workflows and their sensors."""
@@ -78,7 +69,6 @@ SETTINGS: Mapping[str, Setting] = {
 
 EXAMPLE = {
     "seconds": "20",
-    "placements": "by-unit,all-split",
     "service_us": "5ms",
     "result_us": "5ms",
     "faults": "slow worker-1 5s 4s 2; fail worker-2 14s 1s",

@@ -24,7 +24,7 @@ EXAMPLES = """\
 examples:
   make engines                                     the environments of all engines
   straggler conformance                            judge every engine
-  straggler conformance duckdb polars --workloads 20
+  straggler conformance duckdb flink --workloads 20
   straggler conformance --stored --markdown docs/conformance.md
 
 Results are stored in results.json beside the adapter, engine by engine; --markdown writes a page

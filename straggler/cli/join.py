@@ -1,8 +1,7 @@
 """``straggler join``: queries of a chain that runs in another process, and their answers."""
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from straggler.cli.outputs import (
     write_json,
     write_table,
 )
-from straggler.errors import UsageError, counted, refuse_unknown
+from straggler.errors import UsageError, counted, refuse_unknown, store_refused
 from straggler.options import PATH, STDIO, Arguments, Option
 
 if TYPE_CHECKING:
@@ -80,18 +79,6 @@ def _load(name: str) -> Command:
     return Command(ACTIONS[name], examples_of(name, EXAMPLES), *known[name])
 
 
-@contextmanager
-def _refused() -> Iterator[None]:
-    """Turn an error of the store, or of a request, into one of the user."""
-    # Imported here because pyarrow takes a second that a refusal does not need.
-    from spark_impl.runtime.storage import InputProblem
-
-    try:
-        yield
-    except InputProblem as problem:
-        raise UsageError(str(problem)) from problem
-
-
 def _say(*lines: str, written: Path | None = None) -> None:
     render.print_lines(render.console(written), lines)
 
@@ -103,7 +90,7 @@ def _require_condition(args: Arguments) -> None:
 
 def _submit(args: Arguments) -> int:
     _require_condition(args)
-    with _refused():
+    with store_refused():
         from spark_impl.join import agent
 
         first = agent.submit(args.store, args.name, args.on, select=args.select)
@@ -112,7 +99,7 @@ def _submit(args: Arguments) -> int:
 
 
 def _withdraw(args: Arguments) -> int:
-    with _refused():
+    with store_refused():
         from spark_impl.join import agent
 
         end = agent.withdraw(args.store, args.name)
@@ -122,7 +109,7 @@ def _withdraw(args: Arguments) -> int:
 
 def _status(args: Arguments) -> int:
     refuse_unwritable("--json", args.json)
-    with _refused():
+    with store_refused():
         from spark_impl.join import agent
 
         found = agent.status(args.store)
@@ -171,7 +158,7 @@ def _time(time_us: int) -> str:
 
 def _answers(args: Arguments) -> int:
     _refuse_output(args.output)
-    with _refused():
+    with store_refused():
         from spark_impl.join import agent
 
         select = args.select or None
@@ -188,7 +175,7 @@ def _ask(args: Arguments) -> int:
         if named is None:
             raise UsageError(f"--epochs is {args.epochs!r}; it must be like 3:7")
         first, last = int(named[1]), int(named[2])
-    with _refused():
+    with store_refused():
         from spark_impl.join import agent
 
         found = agent.ask(

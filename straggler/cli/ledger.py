@@ -9,7 +9,7 @@ from rich.table import Table
 from straggler.cli import render
 from straggler.cli.commands import Command
 from straggler.cli.outputs import refuse_unwritable, write_json
-from straggler.errors import UsageError
+from straggler.errors import UsageError, store_refused
 from straggler.options import PATH, Arguments, Option
 
 if TYPE_CHECKING:
@@ -38,13 +38,8 @@ def make_command(summary: str) -> Command:
 def run(args: Arguments) -> int:
     """Print the ledger, and say whether it balances."""
     refuse_unwritable("--json", args.json)
-    # Imported here because pyarrow takes a second that a refusal does not need.
-    from spark_impl.runtime.storage import InputProblem
-
-    try:
+    with store_refused():
         found = list(_ledgers(args.store))
-    except InputProblem as problem:
-        raise UsageError(str(problem)) from problem
     out = render.console(args.json)
     for name, ledger in found:
         if name:

@@ -55,13 +55,7 @@ def run(args: Arguments) -> int:
         return run_job(args, record)
     found = Counterexample.of(args.file, record)
     tried = find_room(found.room)
-    kinds = [each for each in found.kinds if each not in tried.gone]
-    if found.kinds and not kinds:
-        gone = ", ".join(found.kinds)
-        raise UsageError(
-            f"{args.file.name} compares only {gone}, which this version does not record"
-        )
-    scope = Scope.of(tried, kinds, found.level)
+    scope = Scope.of(tried, found.kinds, found.level)
     _refuse_impossible(args.file.name, tried, found)
     name = args.system or found.system
     if name != SPARK:

@@ -54,23 +54,6 @@ WORK = ("queue", "utilisation")
 """Columns of a worker that are 0 while it has no work; one that has failed still has a queue."""
 
 
-LABELS = {
-    "mean_utilisation": "mean utilisation (held, of capacity)",
-    "peak_utilisation": "peak utilisation (held, of capacity)",
-    "fullest_worker": "fullest worker (held, of capacity)",
-    "moments_with_a_full_worker": "moments with a full worker, though the mean is not",
-    "mean_imbalance": "mean imbalance I",
-}
-"""Names of figures that say more than those of the record."""
-GROUPS = (
-    *("arrivals", "windows", "failures", "first_rho", "blocks", "duration_us"),
-    *("workflows", "tuples", "predicted_per_hour", "measured_per_hour", "mean_tuple_latency_us"),
-    *("mean_latency_us", "mean_slack_us", "mean_wait_us", "mean_coverage"),
-    *("miss_share", "performance_ratio"),
-)
-"""First figures of groups; an empty line separates those of at least two figures."""
-
-
 def make_command(summary: str) -> Group:
     """Return a command for each room."""
     return room_group(summary, EXAMPLES, _options, run)
@@ -119,7 +102,7 @@ def run(args: Arguments) -> int:
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
-    remarks = (*chosen.timed_remarks(timed), *_untried(timed), *_too_late(timed))
+    remarks = (*_untried(timed), *_too_late(timed))
     lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in remarks]
     if beside is not None:
         lines.append(beside.remark)
@@ -192,12 +175,7 @@ def _table(timed: "TimedRun") -> Table:
     grid = Table(box=None, pad_edge=False, show_header=False)
     grid.add_column()
     grid.add_column(justify="right")
-    of_group = 0
     for name, value in timed.summary.items():
-        if name in GROUPS and of_group > 1:
-            grid.add_row()
-            of_group = 0
-        of_group += 1
         grid.add_row(*_in_words(name, value))
     return grid
 
@@ -215,8 +193,6 @@ def _in_words(name: str, value: float | int | str) -> tuple[str, str]:
     """Return the name of a figure, and its value with the unit; times are in seconds."""
     if isinstance(value, str):
         return name, value
-    if name in LABELS:
-        return LABELS[name], _in_digits(value)
     if name.endswith("_us"):
         return name.removesuffix("_us").replace("_", " "), f"{value / 1e6:,.3f} s"
     if name.endswith("_hz"):

@@ -162,7 +162,7 @@ def judge(scope: Scope, case: Case, system: System, expected: ReferenceRun) -> J
         evidence,
         room.guard(given, figures),
         figures,
-        (*room.remarks(seen), *_accounts(seen)),
+        _accounts(seen),
         mismatches,
         seconds,
         (wanted.digest(), observed.digest()),

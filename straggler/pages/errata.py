@@ -239,7 +239,6 @@ def markdown(confirmations: Sequence[Confirmation]) -> str:
     for room in dict.fromkeys(each.room for each in confirmations):
         of_room = [each for each in confirmations if each.room == room]
         parts.append(f"## Room `{room}`\n")
-        parts.append(_table(of_room))
         parts += [_section(each) for each in of_room]
     return "\n".join(parts)
 
@@ -251,17 +250,6 @@ def _counts(confirmations: Sequence[Confirmation]) -> str:
         if names:
             links = ", ".join(f"[{name}](#{name})" for name in names)
             rows.append(f"| {kind.value} | {links} |")
-    return "\n".join([*rows, ""])
-
-
-def _table(confirmations: Iterable[Confirmation]) -> str:
-    rows = ["| erratum | class | wrong rule | corrected, same input | corrected, in the scope |"]
-    rows.append("|---|---|---|---|---|")
-    for each in confirmations:
-        erratum, (literal, same, scope) = each.erratum, each.findings[1:]
-        outcomes = literal.outcome, same.outcome, scope.outcome
-        cells = erratum.name, erratum.kind.value, *outcomes
-        rows.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join([*rows, ""])
 
 

@@ -217,12 +217,8 @@ class Room:
     """Small scopes of the model, if it has some."""
     slots: Callable[[Workload], int] = lambda _: 2
     """Return the number of task slots that a workload needs."""
-    remarks: Callable[[JudgedCase], tuple[Remark, ...]] = lambda _: ()
-    """Return the remarks on a case."""
     workers: int | None = None
     """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
-    timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()
-    """Return the remarks on a timed run."""
     alternatives: Callable[[Any, Mapping[str, str], int], Alternatives | None] = lambda *_: None
     """Return the runs under other settings that are shown with a timed run."""
     undetermined_steps: Callable[[Plan], Collection[type]] = lambda _: ()
@@ -239,8 +235,6 @@ class Room:
     """Rough duration of the quick comparison; the shortest one goes first."""
     protocol_types: tuple[type, ...] = ()
     """Step classes that a trace may have and that only claims read."""
-    gone: tuple[str, ...] = ()
-    """Kinds of steps that files of earlier versions may have, and that nobody reads any more."""
 
     @property
     def words(self) -> tuple[type, ...]:
@@ -249,7 +243,7 @@ class Room:
 
     def trace_reader(self, whole_steps: bool) -> TraceReader:
         """Return a reader of traces; without ``whole_steps`` only fields of answers are needed."""
-        return TraceReader(self.words, {} if whole_steps else self.answers, self.gone)
+        return TraceReader(self.words, {} if whole_steps else self.answers)
 
     def determined_steps(self, plan: Plan, step_types: Iterable[type]) -> tuple[type, ...]:
         """Return the step classes that the workload of a plan determines."""

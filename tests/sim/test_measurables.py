@@ -17,7 +17,7 @@ from sim.kernel.distributions import Constant
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
 from sim.script.measurables import MEASURABLES as OF_SCRIPTS
-from sim.script.measurables import PLACEMENT, side_by_side
+from sim.script.measurables import PLACEMENT, measure_placements
 from sim.sweep.measurable import columns_at, measurable, measurables, rooms
 
 CHAIN = {
@@ -154,7 +154,7 @@ SENSOR_HZ = 72_000
 
 def test_each_named_placement_has_its_figures() -> None:
     ways = ["by-unit", "by-sensor"]
-    found = side_by_side({**SMALL_SCRIPTS, "placements": ",".join(ways)}, 3)
+    found = measure_placements(SMALL_SCRIPTS, 3, ways)
     assert [each["placement"] for each in found] == ways
     alone = [OF_SCRIPTS["sim"].measure({**SMALL_SCRIPTS, PLACEMENT: way}, 3) for way in ways]
     assert list(found) == alone

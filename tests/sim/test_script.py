@@ -19,10 +19,10 @@ from sim.kernel.distributions import Constant
 from sim.kernel.faults import Fail
 from sim.kernel.link import Place, Tier, Tiers
 from sim.kernel.plan import Cluster, Plan, Worker
-from sim.kernel.run import run
+from sim.kernel.run import TimedRun, run
 from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import At
-from sim.script import TimedRun, from_settings, simulate
+from sim.script import from_settings, simulate
 from sim.script.cluster import ScriptCluster
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS, compile_placed

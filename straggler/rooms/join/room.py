@@ -4,12 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import straggler
 from model.checking import diff
-from model.checking.claims import COMPLETE, Judgement, Outcome, Recording, Verdict
+from model.checking.claims import COMPLETE, Judgement, Recording, Verdict
 from model.checking.diff import Difference
 from model.join.claims import judge
 from model.join.control import decision_at
 from model.join.oracle import make_system
-from model.join.replay import CLAIM as CONFORMS
 from model.join.scopes import EVERYDAY, SCOPES
 from model.join.variants import explore
 from model.vocabulary import JoinConfig, Trace, Workload
@@ -32,7 +31,7 @@ from straggler.errors import UsageError, counted
 from straggler.inputs import tables
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
-from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
+from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room, SkippedInput
 from straggler.rooms.join import inputs, limits, queries
 from straggler.rooms.join.conditions import Conditions, read_conditions
 from straggler.rooms.join.errata import ERRATA
@@ -198,24 +197,6 @@ def guard(case: Case, figures: Figures) -> Verdict:
     return judge_guard(GUARD, case, lacking[0] if lacking else "", occurred, hint)
 
 
-def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
-    """Return whether the recorded steps are a behaviour of the protocol."""
-    config = JoinConfig.from_json(seen.case.workload.config)
-    steps = sum(len(seen.observed.of(word)) for word in PROTOCOL)
-    found = [each for each in seen.evidence.verdicts if each.claim == CONFORMS]
-    data = {"steps": steps, "workers": config.workers}
-    if not found:
-        sentence = "no step of the protocol was recorded, so results alone were compared"
-        return (Remark("recording", sentence, {**data, "outcome": str(Outcome.UNDETERMINED)}),)
-    workers = counted(config.workers, "worker")
-    sentence = f"{counted(steps, 'step')} of {workers} are a behaviour of the protocol"
-    if len(seen.case.workload.arrivals) > COUNTED_MAX:
-        sentence += f" (above {COUNTED_MAX:,} tuples, pairs of a step are not counted again)"
-    if found[0].outcome is not Outcome.HOLDS:
-        sentence = found[0].sentence.removesuffix(".")
-    return (Remark("recording", sentence, {**data, "outcome": str(found[0].outcome)}),)
-
-
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, explore=explore)
 
 ROOM = Room(
@@ -244,7 +225,6 @@ ROOM = Room(
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    remarks=remarks,
     settings=settings,
     explorer=EXPLORER,
     simulate=timed_run(limits.refuse_settings, from_settings),

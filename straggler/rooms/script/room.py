@@ -26,7 +26,7 @@ from model.vocabulary.script.placement import hash_baseline
 from model.vocabulary.script.plan import compile_plan
 from model.vocabulary.script.tree import Name, Statement, Workflow, walk
 from sim.kernel.plan import Plan as TimedPlan
-from sim.script import TimedRun, from_settings, side_by_side
+from sim.script import from_settings
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLAN
 from sim.script.room import TIMED_ROOM
@@ -34,21 +34,18 @@ from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
 from straggler.rooms import (
-    Alternatives,
     Case,
     Figure,
     Figures,
     JudgedCase,
-    Remark,
     Room,
     SkippedInput,
 )
 from straggler.rooms.script import inputs, limits, queries
 from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import unparse
-from straggler.rooms.script.plan import as_float, make_plan
+from straggler.rooms.script.plan import as_float
 from straggler.wiring import (
-    compare_sides,
     judge_guard,
     make_case,
     select_inputs,
@@ -75,7 +72,7 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
             continue
         network = inputs.load(name, args.seed, columns, args.sensors)
         config, title = queries.query(args, network, texts)
-        limits.refuse(config, network.sent.events, network.sent.label)
+        limits.refuse_impossible(config, network.sent.events, network.sent.label)
         yield make_case("script", network.sent, config, title, args, batches=queries.BATCHES)
 
 
@@ -158,55 +155,12 @@ def guard(case: Case, figures: Figures) -> Verdict:
     return judge_guard(GUARD, case, lacking, occurred)
 
 
-def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
-    """Return the plan: what is computed, and how much each worker is sent."""
-    plan = make_plan(ScriptConfig.from_json(seen.case.workload.config))
-    sentences = [sentence.removesuffix(".") for sentence in plan.sentences()]
-    return (Remark("plan", ". ".join(sentences), plan.to_json()),)
-
-
 # ------------------------------------------------------------------------------------ timed runs
-
-SIDES = {
-    "placement": ("placement", ""),
-    "came to": ("way", ""),
-    "sent/h": ("predicted_per_hour", ",.0f"),
-    "counted/h": ("measured_per_hour", ",.0f"),
-    "of by-sensor": ("sent_over_baseline", ".0%"),
-    "most/even": ("largest_over_even", ".2f"),
-    "busiest": ("busiest", ".0%"),
-    "tuple, ms": ("mean_tuple_latency_us", "ms"),
-    "result, ms": ("mean_result_latency_us", "ms"),
-}
-"""Columns of the table of all placements: field of a side, and format."""
-
-
-def alternatives(_: TimedRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
-    """Return all placements side by side."""
-    sides = side_by_side(settings, seed)
-    remark = (
-        "sent/h: tuples and results sent, as the rates predict; counted/h: as counted in the run;"
-        " most/even: the largest load over an even share; tuple: from its arrival until it is"
-        " served; result: from its stamp until it is there. by-sensor is the baseline."
-    )
-    return compare_sides(SIDES, sides, remark) if sides else None
 
 
 def undetermined_steps(plan: TimedPlan) -> tuple[type, ...]:
     """Return the kind of step that names hosts, if the placement is not that of docs/script.md."""
     return () if plan.tuned(ScriptTuning()).placement == PLAN else (Hosted,)
-
-
-def timed_remarks(run: TimedRun) -> tuple[Remark, ...]:
-    """Return a note on an unspecified placement."""
-    placement = run.summary["placement"]
-    if placement == PLAN:
-        return ()
-    other = (
-        f"{placement} is not the placement of docs/script.md: tuples of sensors go to other"
-        " workers, and which of them host a sensor is not compared"
-    )
-    return (Remark("placement", other, {"placement": placement}),)
 
 
 # ------------------------------------------------------------- counterexamples that people read
@@ -288,11 +242,8 @@ ROOM = Room(
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    remarks=remarks,
     simulate=timed_run(limits.refuse_settings, from_settings),
     timed=TIMED_ROOM,
-    timed_remarks=timed_remarks,
-    alternatives=alternatives,
     undetermined_steps=undetermined_steps,
     simpler=simpler,
     settings=settings,

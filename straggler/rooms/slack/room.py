@@ -10,7 +10,7 @@ from model.slack.claims import judge
 from model.slack.evidence import IDENTITY
 from model.slack.scopes import SCOPES, explore
 from model.vocabulary import SlackConfig
-from model.vocabulary.slack import GONE, WORDS, Judged, Progress
+from model.vocabulary.slack import WORDS, Judged, Progress
 from model.vocabulary.windows import ANSWERS, Correction, Final, Late, Rejected, Result
 from sim.slack import from_settings
 from sim.slack.room import TIMED_ROOM
@@ -107,5 +107,4 @@ ROOM = Room(
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     timed=TIMED_ROOM,
     errata=ERRATA,
-    gone=GONE,
 )
