@@ -56,6 +56,27 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 """Numbers of the errors of a full disk."""
 
 EPILOG = """\
+examples:
+  straggler diff all                               every room on its default inputs
+  straggler diff slack --input flights             one recording
+  straggler diff slack --input trips.csv --event-time picked_up --value fare \\
+      --time-unit iso --window 1h --slide 5min     your own file
+  straggler diff slack --system mypackage:make     your implementation instead of ours
+  straggler check jobs:minutes --schema "device string, at timestamp" --event-time at
+  straggler workload slack --input umts --output work.jsonl
+  straggler judge work.jsonl trace.jsonl           answers of a system in any language
+  straggler explore slack                          every behaviour of a small model
+  straggler sim slack --seed 7 --plot run.svg      one timed run
+  straggler sweep                                  published experiments, simulated
+  straggler report                                 results of sweeps as one page
+  straggler replay counterexamples/slack-1a2b.json
+  straggler conformance                            engines of others
+  straggler errata                                 published rules that do not hold
+  straggler script explain *.script                the plan of sensor scripts
+  straggler join status /data/chain                the queries of a chain that runs
+  straggler ledger /data/power                     each row that was handed in
+  straggler package                                what workers of a cluster import
+
 words:
   room         one published design: slack, join, grouping, watermark or script
   workload     the input of a comparison: arrivals in order, a query and a seed
