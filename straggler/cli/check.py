@@ -1,10 +1,10 @@
 """``straggler check``: have a Structured Streaming job judged."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ from straggler.errors import UsageError
 from straggler.jobs import MODES
 from straggler.judging.counterexamples import FOLDER
 from straggler.options import PATH, VERBOSE, Arguments, Option, in_options
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 EXAMPLES = """\
 examples:
@@ -152,7 +155,7 @@ def asked_inputs(
     """Return schemas, columns of event times, and files of rows by input.
 
     A schema is empty if the file has it; the name of the only input is, too. Raise
-    :class:`UsageError` for what does not fit; Spark says the rest.
+    :class:`UsageError` for what does not fit. Spark takes seconds to start, and says the rest.
     """
     if not args.event_time:
         raise UsageError("--event-time is missing; it names the column of event times")
@@ -174,8 +177,7 @@ def asked_inputs(
     for name in ddls:
         if name not in times:
             raise UsageError(f"--event-time is missing for {name!r}; write {name}=COLUMN")
-    for name, path in files.items():
-        refuse_file(Path(path), [times[name]])
+    refuse_misfits(args, ddls, times, files)
     return schema, event_time, files
 
 
@@ -201,21 +203,48 @@ def asked_files(args: Arguments, schema: str | dict[str, str]) -> dict[str, str]
     return found
 
 
-def refuse_file(path: Path, times: Iterable[str]) -> None:
-    """Raise :class:`UsageError` for a file that Spark does not read as Parquet, with what helps.
+def refuse_misfits(
+    args: Arguments, ddls: Mapping[str, str], times: Mapping[str, str], files: Mapping[str, str]
+) -> None:
+    """Refuse columns and types that do not fit, unless only Spark can read one of the schemas."""
+    # Imported here because it takes a while that a wrong option does not need.
+    from straggler.jobs.api import inputs_of
+    from straggler.jobs.schemas import flat_schema
 
-    ``times`` are the columns of event times. Folders, patterns and addresses are left to Spark.
+    known: dict[str, StructType] = {}
+    for name, ddl in ddls.items():
+        file = file_schema(Path(files[name]), [times[name]]) if name in files else None
+        found = flat_schema(name or "input", ddl) if ddl else file
+        if found is None:
+            return
+        has = [each.lower() for each in (file or found).names]
+        for column in found.names:
+            if column.lower() not in has:
+                raise UsageError(f"--schema names {column!r}, which is no column of --input")
+        known[name or "input"] = found
+    at = {name or "input": column for name, column in times.items()}
+    with _in_options():
+        inputs_of(known, at, keys=args.keys, redelivered=args.redelivered)
+
+
+def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
+    """Return the schema of a Parquet file; None if only Spark can say it, as of a folder.
+
+    ``times`` are the columns of event times. Raise :class:`UsageError` for a file that Spark does
+    not read.
     """
     import pyarrow as pa
     from pyarrow import parquet
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     if not path.is_file():
-        if path.exists() or re.search(r"[*?\[{:]", str(path)):
-            return
+        if path.exists() or re.search(r"[*?\[{:]", str(path)):  # a pattern or an address
+            return None
         raise UsageError(f"--input {str(path)!r} does not exist")
     try:
         with parquet.ParquetFile(path) as file:
-            columns = file.schema
+            columns, schema = file.schema, file.schema_arrow
     except pa.ArrowInvalid as error:
         hint, made = "", path.with_suffix(".parquet")
         if made != path:
@@ -225,12 +254,18 @@ def refuse_file(path: Path, times: Iterable[str]) -> None:
             hint = f'; python -c "{line}" makes one of a CSV file'
         said = f"--input {str(path)!r} is no Parquet file that can be read{hint}"
         raise UsageError(said) from error
+    except (OSError, pa.ArrowException):
+        return None
     for column in map(columns.column, range(len(columns))):
         if re.match("Timestamp.*nanoseconds", str(column.logical_type)):
             raise UsageError(
                 f"--input {str(path)!r} has nanoseconds in {column.path!r}, which Spark does not"
                 " read; pandas writes microseconds with coerce_timestamps='us'"
             )
+    try:
+        return from_arrow_schema(schema)
+    except PySparkTypeError:
+        return None
 
 
 def by_name(option: str, given: tuple[str, ...], several: str) -> str | dict[str, str]:
