@@ -27,6 +27,8 @@ from straggler.rooms.script.queries import (
 
 DEFAULT = "weather"
 SHOWN = 12
+RESULTS_MAX = 100_000_000
+"""Most results of all computations together, because they are sorted in memory."""
 
 
 def options() -> Iterator[click.Parameter]:
@@ -65,6 +67,7 @@ def run(args: Arguments) -> int:
         config, title = query(args, network, texts)
         sent = network.sent
         limits.refuse_impossible(config, sent.events, sent.label)
+    _refuse_results(limits.estimate(config, sent.events).results, sent.label)
     with render.progress() as progress:
         progress.add_task("computing on Spark", total=None)
         with open_session(args.master or local_master(2)) as spark:
@@ -84,6 +87,12 @@ def run(args: Arguments) -> int:
     said += [f"{file.sentence}." for file in sent.set_aside if file.sentence]
     render.print_lines(out, said)
     return 0
+
+
+def _refuse_results(results: int, name: str) -> None:
+    if results > RESULTS_MAX:
+        limit = f"{name} would have up to {results:,} results of all computations"
+        raise UsageError(f"{limit}; at most {RESULTS_MAX:,} are computed: take longer slides")
 
 
 def _summary(found: Found, events: int, unasked: int) -> str:

@@ -45,6 +45,7 @@ FILES: dict[str, str | bytes] = {
     "1,10.5,7,Dongsi,2016-03-01,true,1\n2,20,n.d.,Tiantan,2016-03-02,false,2\n3,30,9,Wanliu,,,3\n",
     "a.script": 'x = max("EWR.temp", 10, 10)\n',
     "l.script": 'x = avg("l", 4_000, 2_000)\n',
+    "long.script": 'x = avg("l", 10_000, 1)\n',
     "union.script": "x=\n",
     "bytes.script": b'x = "S"\n\xff',
     "readings.csv": "sensor,at,value\nl,0,1\nl,1,2\n",

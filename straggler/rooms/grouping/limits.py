@@ -1,11 +1,14 @@
-"""Limits of routers and of their timed runs: larger ones would not fit into memory."""
+"""Limits of routers and of their timed runs: anything that would take all day is refused."""
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
 
 from model.vocabulary import Event, GroupingConfig, Workload
-from model.vocabulary.settings import read_settings
-from sim.grouping import SETTINGS
+from model.vocabulary.settings import JsonObject, pick, read_settings
+from sim.clusters import ClusterSettings
+from sim.grouping import SETTINGS, instances
+from sim.grouping.settings import RunSettings
+from sim.kernel.plan import Plan
 from straggler.errors import UsageError
 from straggler.wiring import read_config, refuse_larger
 
@@ -13,6 +16,8 @@ INSTANCES_MAX = 128
 """Most instances: every tuple is compared with the load of each, in a table for every policy."""
 SENDERS_MAX = 64
 """Most senders: each is a task in every micro-batch."""
+BATCHES_MAX = 2_000
+"""Most micro-batches of a timed run, which is made twice for every policy."""
 LARGEST = {
     "tuples": 200_000,
     "keys": 200_000,
@@ -33,7 +38,24 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
     for a value that is not allowed at all.
     """
     refuse_larger(settings, LARGEST)
-    read_settings(settings, SETTINGS)
+    values = read_settings(settings, SETTINGS)
+    if _micro_batches(values) > BATCHES_MAX:
+        name = "batch_tuples" if values["batch_us"] is None else "batch_us"
+        raise UsageError(
+            f"{name} is {values[name]}: too many micro-batches;"
+            f" at most {BATCHES_MAX:,} are simulated"
+        )
+
+
+def _micro_batches(values: JsonObject) -> float:
+    """Return about how many micro-batches a stream has; one of a trigger by time may be empty."""
+    run = pick(RunSettings, values)
+    if run.batch_us is None:
+        return run.tuples / run.batch_tuples
+    bare = Plan((), cluster=pick(ClusterSettings, values).cluster)
+    instances.check(bare)
+    size = run.size(instances.ideal_hz(bare, values["instances"]), ())
+    return min(run.tuples, size.duration_us / run.batch_us)
 
 
 def refuse_workload(workload: Workload) -> None:

@@ -1,4 +1,4 @@
-"""Limits of chains and of their timed runs: larger ones would not fit into memory."""
+"""Limits of chains and of their timed runs: anything that would take all day is refused."""
 
 from collections.abc import Mapping
 
@@ -8,8 +8,11 @@ from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.durations import write_duration
 from model.vocabulary.join import R
 from model.vocabulary.join_predicates import check_values
-from model.vocabulary.settings import read_settings
+from model.vocabulary.settings import JsonObject, pick, read_settings
+from sim.clusters import ClusterSettings
 from sim.join import SETTINGS
+from sim.join.scenarios import HIGHEST_VALUE, SECOND_US
+from sim.kernel.faults import Lasting
 from straggler.errors import UsageError
 from straggler.wiring import read_config
 
@@ -21,8 +24,14 @@ TUPLES_MAX = 200_000
 """Most tuples of a timed run."""
 PAIRS_MAX = 30_000_000
 """Most pairs that the reference looks at."""
+RESULTS_MAX = 1_000_000
+"""Most results of a timed run: comparing and judging one takes 100 us."""
 QUERIES_MAX = 1_000
 """Most queries of a timed run."""
+TICKS_MAX = 1_000_000
+"""Most repetitions of one periodic action in a timed run."""
+PERIODS = ("control_us", "hint_us", "trigger_interval_us")
+"""Settings that are the period of such an action."""
 
 
 def refuse_workload(workload: Workload) -> None:
@@ -70,18 +79,54 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
     for a value that is not allowed at all.
     """
     values = read_settings(settings, SETTINGS)
-    r_hz, s_hz, seconds, queries = (
-        values[key] for key in ("rate_r_hz", "rate_s_hz", "seconds", "queries")
+    r_hz, s_hz, seconds, workers, window_us = (
+        values[key] for key in ("rate_r_hz", "rate_s_hz", "seconds", "workers", "window_us")
     )
-    refuse_chain("workers", values["workers"], "window_us", values["window_us"])
+    refuse_chain("workers", workers, "window_us", window_us)
     tuples = (r_hz + s_hz) * seconds
     if tuples > TUPLES_MAX:
         raise UsageError(
             f"seconds is {settings.get('seconds', seconds)}: {tuples:,.0f} tuples are too many;"
             f" at most {TUPLES_MAX:,} are simulated"
         )
+    _refuse_ticks(values, tuples, seconds)
+    _refuse_results(values, r_hz * s_hz * seconds * min(2 * window_us / SECOND_US, seconds))
+
+
+def _refuse_ticks(values: JsonObject, tuples: float, seconds: float) -> None:
+    seconds += _delays_us(values, tuples) / SECOND_US
+    for key in PERIODS:
+        every_us = values[key]
+        if every_us is not None and every_us > 0 and seconds * SECOND_US / every_us > TICKS_MAX:
+            raise UsageError(
+                f"{key} is {every_us}: too often in {seconds:g} s;"
+                f" at most {TICKS_MAX:,} times are simulated"
+            )
+
+
+def _delays_us(values: JsonObject, tuples: float) -> float:
+    """Return the time by which a run may outlast its streams: epochs, faults and retries."""
+    epoch_us, loss = values["trigger_interval_us"] or 0, values["loss"]
+    retries = tuples * loss / (1 - loss) if 0 < loss < 1 else 0.0
+    faults = pick(ClusterSettings, {"faults": values["faults"]}).schedule
+    lasting_us = sum(fault.for_us for fault in faults if isinstance(fault, Lasting))
+    return float(epoch_us + lasting_us + retries * values["retry_us"])
+
+
+def _refuse_results(values: JsonObject, pairs: float) -> None:
+    """Refuse too many results of steady streams; bursts give up to three times as many."""
+    queries, predicate = values["queries"], values["predicate"]
     if queries > QUERIES_MAX:
         raise UsageError(f"queries is {queries}; at most {QUERIES_MAX:,} are allowed")
+    eps = values["eps"] + np.arange(queries)
+    within = np.minimum(2 * eps / HIGHEST_VALUE, 1.0)
+    shares = {"band": within, "apart": 1 - within, "less": 0 * eps + 0.5, "equi": 0 * eps + 0.2}
+    results = pairs * float(shares[predicate].sum())
+    if results > RESULTS_MAX:
+        raise UsageError(
+            f"predicate is {predicate}: with these rates, window_us and queries it has"
+            f" {results:,.0f} results or more; at most {RESULTS_MAX:,} are simulated"
+        )
 
 
 def refuse_pairs(arrivals: tuple[Event, ...], config: JoinConfig, window: str) -> None:

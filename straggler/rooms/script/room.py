@@ -72,7 +72,7 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
             continue
         network = inputs.load(name, args.seed, columns, args.sensors)
         config, title = queries.query(args, network, texts)
-        limits.refuse_impossible(config, network.sent.events, network.sent.label)
+        limits.refuse(config, network.sent.events, network.sent.label)
         yield make_case("script", network.sent, config, title, args, batches=queries.BATCHES)
 
 
