@@ -64,6 +64,8 @@ class Emissions(NamedTuple):
     results: tuple[tuple[Window, float], ...] = ()
     late: tuple[Pair, ...] = ()
     """Pairs that were late when their tuple first arrived."""
+    alarms: tuple[str, ...] = ()
+    """Errors that a single state would not show."""
 
 
 class State(NamedTuple):
@@ -85,16 +87,39 @@ class State(NamedTuple):
 
 # ------------------------------------------------------------------------------------- emissions
 
+WROTE_AGAIN = "the stream wrote a window that it had answered or called late before"
+LATE_TOO_EARLY = "a tuple was late for a window that the watermark had not reached"
+WENT_BACK = "the watermark went back"
 
-def _emit(emitted: Emissions, steps: Iterable[Step], is_first: bool = True) -> Emissions:
-    """Add steps of the stream; late pairs count if a tuple arrived for the first time."""
+
+def _emit(
+    scope: Scope,
+    task: SavedStream,
+    emitted: Emissions,
+    steps: Iterable[Step],
+    is_first: bool = True,
+    alarms: Iterable[str] = (),
+) -> Emissions:
+    """Add steps of the stream, and an alarm for each step that it must not take.
+
+    ``task`` is the task after these steps. ``is_first`` tells whether a tuple arrived for the first
+    time; other late pairs are not kept.
+    """
     results, late = dict(emitted.results), set(emitted.late)
+    raised = {*emitted.alarms, *alarms}
     for step in steps:
         if isinstance(step, Result):
-            results[Window(0, step.start_us, step.key)] = step.value
-        elif isinstance(step, Late) and is_first:
-            late.add(Pair(*step[:5]))
-    return Emissions(tuple(sorted(results.items())), tuple(sorted(late)))
+            window = Window(0, step.start_us, step.key)
+            if window in results or any(pair.window == window for pair in late):
+                raised.add(WROTE_AGAIN)
+            results[window] = step.value
+        elif isinstance(step, Late):
+            pair = Pair(*step[:5])
+            if not scope.is_closed(pair.window, task):
+                raised.add(LATE_TOO_EARLY)
+            if is_first:
+                late.add(pair)
+    return Emissions(tuple(sorted(results.items())), tuple(sorted(late)), tuple(sorted(raised)))
 
 
 # -------------------------------------------------------------------------------------- actions
@@ -176,11 +201,12 @@ class Transitions:
         left = list(state.deliveries_left)
         left[number] -= 1
         saved = task.state()
+        alarms = {WENT_BACK} if saved.stream.wm_us < state.task.stream.wm_us else ()
         after = state._replace(
             deliveries_left=tuple(left),
             is_flushed=state.is_flushed and saved == state.task,
             task=saved,
-            emitted=_emit(state.emitted, steps, is_first),
+            emitted=_emit(self.scope, saved.stream, state.emitted, steps, is_first, alarms),
         )
         return _with_store(after, store)
 
@@ -196,7 +222,7 @@ class Transitions:
             task=saved,
             is_flushed=True,
             flushes_left=state.flushes_left - (not everything_came),
-            emitted=_emit(state.emitted, steps),
+            emitted=_emit(self.scope, saved.stream, state.emitted, steps),
         )
         after = _with_store(after, store)
         return self._without_controller(after) if self.scope.any_slack else after

@@ -25,6 +25,9 @@ from model.checking.explorer import (
 from model.checking.explorer import explore as search
 from model.slack.protocol import (
     ARRIVAL,
+    LATE_TOO_EARLY,
+    WENT_BACK,
+    WROTE_AGAIN,
     Action,
     Scope,
     State,
@@ -131,21 +134,30 @@ def claims_of(scope: Scope) -> tuple[StateClaim[State], ...]:
             "wrong answers are pending",
             lambda state: not any(_wrong(scope, state)),
             guards=guards,
+            explain=lambda state: _explain_wrong(scope, state),
         ),
         always(
             "each pair once",
             lambda state: not any(_miscounted(scope, state)),
             guards=guards,
+            explain=lambda state: _explain_miscounted(scope, state),
         ),
+        *(_never(alarm, guards) for alarm in (WROTE_AGAIN, LATE_TOO_EARLY, WENT_BACK)),
         always(
             "exact in the end",
             lambda state: (
                 not _is_over(scope, state) or _answers(state) == _right_sums(scope, state)
             ),
             guards=(*guards, OVER),
+            explain=lambda state: _explain_end(scope, state),
         ),
         no_deadlock("nothing is left undone", lambda state: _is_over(scope, state), guards=(OVER,)),
     )
+
+
+def _never(alarm: str, guards: tuple[str, ...]) -> StateClaim[State]:
+    """Claim that no state has raised an alarm."""
+    return always(f"never: {alarm}", lambda state: alarm not in state.emitted.alarms, guards=guards)
 
 
 def _right_sums(scope: Scope, state: State) -> dict[Window, int]:
@@ -184,11 +196,53 @@ def _wrong(scope: Scope, state: State) -> Iterator[Window]:
             yield window
 
 
-# ---------------------------------------------------------------------------------- descriptions
+# ---------------------------------------------------------------------------------- explanations
 
 
 def _name_of(scope: Scope, window: Window) -> str:
     return f"[{window.start_us}, {window.start_us + scope.config.size_us})"
+
+
+def _tuples_in(total: int) -> str:
+    """Return the tuples that a sum counts, if it counts each at most once."""
+    numbers = [f"#{number}" for number in range(total.bit_length()) if total >> number & 1]
+    return " and ".join(numbers) or "nothing"
+
+
+def _explain_wrong(scope: Scope, state: State) -> str:
+    window = min(_wrong(scope, state))
+    answer = _answers(state).get(window)
+    right = _right_sums(scope, state)[window]
+    return (
+        f"The closed window {_name_of(scope, window)} holds {_tuples_in(right)}, a sum of {right}; "
+        f"its answer is {'missing' if answer is None else f'{answer:g}'} and nothing of it "
+        "is pending"
+    )
+
+
+def _explain_miscounted(scope: Scope, state: State) -> str:
+    emitted = state.emitted
+    window = min(_miscounted(scope, state))
+    late = [pair.source_id for pair in emitted.late if pair.window == window]
+    in_time = dict(emitted.results).get(window)
+    held = _tuples_in(_right_sums(scope, state)[window])
+    return (
+        f"The closed window {_name_of(scope, window)} holds {held}; "
+        f"the stream counted {'nothing' if in_time is None else f'a sum of {in_time:g}'}, late "
+        f"were {', '.join(f'#{number}' for number in late) or 'none'}"
+    )
+
+
+def _explain_end(scope: Scope, state: State) -> str:
+    right, answers = _right_sums(scope, state), _answers(state)
+    wrong = min(w for w in right.keys() | answers.keys() if right.get(w) != answers.get(w))
+    return (
+        f"The answer of {_name_of(scope, wrong)} is {answers.get(wrong, 'missing')}, right is "
+        f"{right.get(wrong, 'none')}"
+    )
+
+
+# ---------------------------------------------------------------------------------- descriptions
 
 
 def _describe_action(scope: Scope, action: Action) -> str:

@@ -19,6 +19,7 @@ from model.join import scopes as join
 from model.join.state_claims import COMPLETE, claims_of
 from model.join.variants import VARIANTS as OF_CHAINS
 from model.join.variants import explore as explore_join
+from model.slack.protocol import LATE_TOO_EARLY, WROTE_AGAIN
 from model.slack.scopes import explore as explore_slack
 from model.vocabulary import Event, GroupingConfig, Workload
 from tests.quality.claims import variants_of
@@ -159,7 +160,8 @@ def test_a_chain_that_is_quiet_too_early_is_not_complete() -> None:
     [
         ("slack", "wrong answers are pending", "conformal", "closed_by_state"),
         ("slack", "each pair once", "conformal", "mixed_tuple_lost"),
-        ("slack", "exact in the end", "conformal", "no_flush"),
+        ("slack", f"never: {WROTE_AGAIN}", "conformal", "lost_update"),
+        ("slack", f"never: {LATE_TOO_EARLY}", "conformal", "early_closing"),
     ],
 )
 def test_every_claim_on_the_states_of_a_task_can_fail(
