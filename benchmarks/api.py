@@ -31,8 +31,8 @@ PAGE = """\
 *Written by `make docs` from docstrings; a test checks that it is current and runs the examples.*
 
 These are the public functions and classes, with what each argument takes, its default and its
-meaning. Arguments behind `*` are given by name. A length of
-time is a `Duration`, or a number if the name ends in its unit: `_us` microseconds, `_s` seconds.
+meaning. Arguments behind `*` are given by name. A length of time is a `Duration`, or a number if
+the name ends in its unit: `_us` microseconds, `_s` seconds.
 
 The examples begin with `from straggler import *`; `spark` is a session and `folder` the path of an
 empty folder. An example goes on from those above it.

@@ -8,7 +8,7 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model.vocabulary.settings import JsonObject, PlainData, is_int
+from model.vocabulary.settings import JsonObject, PlainData, is_int, one_of, require
 
 VERSION = 1
 ISO = "iso"
@@ -150,6 +150,7 @@ class Workload:
         if any(left > right for left, right in pairwise(bounds)):
             msg = f"cuts {self.cuts} do not increase within 0..{len(self.arrivals)}"
             raise ValueError(msg)
+        require(self.time_unit in TIME_UNITS, "time_unit", self.time_unit, one_of(TIME_UNITS))
 
     def batches(self) -> Iterator[tuple[Event, ...]]:
         """Yield the micro-batches in order, without empty ones, as a stream engine does."""
@@ -193,7 +194,7 @@ class Workload:
                 cuts=tuple(data["cuts"]),
                 faults=tuple(Fault(*fault) for fault in data["faults"]),
                 flush=bool(data["flush"]),
-                time_unit=str(data.get("time_unit", ISO)),
+                time_unit=data.get("time_unit", ISO),
                 arrivals=tuple(_event(row, numbers) for row in data["arrivals"]),
             )
         except (KeyError, TypeError, OverflowError) as error:

@@ -72,7 +72,7 @@ def _continue_span(name: str, span: Span, is_wanted: bool, epoch: int) -> Span |
     first, last = span
     if not is_wanted:
         return _end_span(span, epoch)
-    if last is not None and last < epoch - 1:  # what ended with the last epoch can still change
+    if last is not None and last < epoch:
         msg = f"the query {name!r} ended with epoch {last}: a new query needs another name"
         raise InputProblem(msg)
     return first, last

@@ -12,6 +12,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.durations import in_unit_of_name
 from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.join_load import LoadRules
+from model.vocabulary.settings import is_number, require
 from spark_impl.join.answers import (
     read_epochs,
     results,
@@ -116,9 +117,9 @@ class ChainJoin:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         columns = {R: declare_columns(R, r_columns), S: declare_columns(S, s_columns)}
         self._free = {name: each for name, each in given.items() if callable(each)}
-        self._options = Options(
-            history=history, patience_s=in_unit_of_name("patience_s", patience_s)
-        )
+        wait_s = in_unit_of_name("patience_s", patience_s)
+        require(is_number(wait_s) and wait_s > 0, "patience_s", wait_s, "more than 0")
+        self._options = Options(history=history, patience_s=wait_s)
         least, most = range_of(workers, load)
         times = {
             "window_us": window_us,

@@ -30,8 +30,7 @@ from spark_impl.runtime.cell_arrays import (
 )
 
 Duration: TypeAlias = str | timedelta
-"""A length of time: a ``timedelta``, or a text with a unit such as ``"6 hours"`` or ``"500ms"``. An
-argument whose name ends in its unit, such as ``size_us``, takes a number, too."""
+"""A length of time: a ``timedelta``, or a text with a unit such as ``"6 hours"`` or ``"500ms"``."""
 NUMBER_UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
 """Units of numeric times, in microseconds; a time in ``ns`` is a thousandth of one."""
 _UNITS = {name: Fraction(us) for name, us in NUMBER_UNITS_US.items()} | {"ns": Fraction(1, 1_000)}

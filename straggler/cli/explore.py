@@ -17,8 +17,7 @@ examples:
   straggler explore slack --scope large             takes a night
   straggler explore join --scope four               four workers, 35,511 states
 
-Rooms join and slack have scopes. A watermark is a rule of the machine of slack, scripts share no
-state, and streams of grouping are enumerated by a test.
+Only rooms join and slack have scopes.
 """
 
 

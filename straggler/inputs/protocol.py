@@ -14,9 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from model.vocabulary import Event, Trace, Workload
-from model.vocabulary.settings import PlainData, nearest, one_of, require
+from model.vocabulary.settings import PlainData, nearest, require
 from model.vocabulary.trace import TraceReader, parse_object, refuse_long_integers
-from model.vocabulary.workload import TIME_UNITS, VERSION
+from model.vocabulary.workload import VERSION
 from straggler.errors import UsageError, counted
 from straggler.inputs.text_files import name_of, read_lines
 
@@ -119,8 +119,6 @@ def _refuse_fields(data: dict[str, PlainData]) -> None:
             raise ValueError(msg + nearest(name, _FIELDS))
         kind, expected = _FIELDS[name]
         require(type(value) is kind, name, value, expected)
-    if "time_unit" in data:
-        require(data["time_unit"] in TIME_UNITS, "time_unit", data["time_unit"], one_of(TIME_UNITS))
     for cut in data["cuts"]:
         require(type(cut) is int, "a cut", cut, "an integer")
 

@@ -226,9 +226,9 @@ OF_QUERIES: Sequence[tuple[str, Any, Any, str]] = (
     ),
     (
         "continued",
+        _again(_A, ("c", 0, 3), after=[_A], asked=("c", 3)),
         _again(_A, ("c", 0, 3), after=[_A, _ALL], asked=("c", 3)),
-        _again(_A, ("c", 0, 3), after=[_A, _ALL], asked=("c", 4)),
-        "c pairs nothing of epoch 4",
+        "the query 'c' ended with epoch 3: a new query needs another name",
     ),
     (
         "continued",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from straggler.cli import main as cli
+from straggler.cli import render
 from straggler.inputs.inputs import DATA_VARIABLE
 from tests.straggler.command import Done, Straggler
 from tests.straggler.small_workloads import small_files
@@ -29,6 +30,7 @@ def straggler(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(render, "TELL_S", 3_600.0)
 
     def run(*arguments: str) -> Done:
         try:
