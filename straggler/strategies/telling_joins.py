@@ -153,6 +153,18 @@ JOINED: Mapping[str, Callable[[Any], object]] = {
     "function": _decide,
 }
 OF_QUERIES: Sequence[tuple[str, Any, Any, str]] = (
+    (
+        "chain",
+        {"patience_s": 0.1},
+        {"patience_s": "0s"},
+        "patience_s is 0.0; it must be more than 0",
+    ),
+    (
+        "chain",
+        {"patience_s": "1s"},
+        {"patience_s": None},
+        "patience_s is None; it must be more than 0",
+    ),
     ("chain", {"load": RULES}, {"load": 3}, "load is 3; it must be LoadRules"),
     ("chain", {"workers": (1, 3), "load": RULES}, {"workers": (1, 3)}, "because load= gives no"),
     ("chain", {"predicate": max}, {"predicate": 3}, "3 is neither a predicate nor a function"),
