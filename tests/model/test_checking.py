@@ -1,5 +1,6 @@
 """Verdicts, differences of traces, smallest counterexamples, missing evidence, accounts of rows."""
 
+from math import nan
 from typing import NamedTuple
 
 import pytest
@@ -14,7 +15,7 @@ from model.slack import run
 from model.slack.claims import CLAIMS, judge
 from model.vocabulary import Event, Fault, Trace, Workload
 from model.vocabulary.slack import Judged, Progress
-from model.vocabulary.windows import Cleared, Final, Late, Result
+from model.vocabulary.windows import Cleared, Final, Late, Rejected, Result
 from tests.model.arrivals import stream_of
 
 # ----------------------------------------------------------------------------------------- verdicts
@@ -47,6 +48,17 @@ IN_ORDER = STREAM.with_(arrivals=stream_of((20, 1.0), (25, 2.0), (60, 8.0)), cut
 
 def outcomes(workload: Workload, trace: Trace) -> dict[str, Outcome]:
     return {verdict.claim: verdict.outcome for verdict in judge(workload, trace).verdicts}
+
+
+def test_a_task_may_reject_all_that_it_gets() -> None:
+    with_task = STREAM.with_(
+        arrivals=stream_of((20, 1.0), (25, 2.0), (12, 4.0), (60, nan, "c")),
+        config={**QUERY, "tasks": 8},
+    )
+    trace = run(with_task)
+    (rejected,) = trace.of(Rejected)
+    assert rejected.task not in {step.task for step in trace.of(Final)}
+    assert Outcome.BROKEN not in outcomes(with_task, trace).values()
 
 
 def only(trace: Trace, *words: type) -> Trace:
