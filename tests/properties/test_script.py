@@ -28,7 +28,8 @@ from model.vocabulary.script.placement import (
     place,
     sensors_of,
 )
-from model.vocabulary.script.slices import Span, choose, cost, edges, panes, slice_of
+from model.vocabulary.script.slices import HOUR_MS, Span, choose, cost, edges, panes, slice_of
+from model.vocabulary.script.tree import DAY_MS
 from properties.promised import Reached, promised
 from spark_impl.script.processor import MESSAGE
 from spark_impl.script.system import WorkerInProcess, WorkerOutput, run_in_process
@@ -138,6 +139,15 @@ def test_windows_share_the_cheaper_slices(
             assert slice_of(way.cutting, edge_us) == edge_us
     reached.add({"cut into panes" if way.is_panes else "cut at edges": 1})
     reached.add({"edges that add no cut": not way.is_panes and len(way.cutting) < 2 * len(spans)})
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/St_Johns"])
+def test_hours_do_not_stand_for_the_days_of_a_clock(zone: str) -> None:
+    day, hour = Span(DAY_MS, DAY_MS, zone), Span(2 * HOUR_MS, HOUR_MS)
+    assert {(comb.every_ms, comb.zone) for comb in edges((day, hour))} == {
+        (DAY_MS, zone),
+        (HOUR_MS, ""),
+    }
 
 
 @pytest.mark.parametrize(
