@@ -174,20 +174,27 @@ def _mark_input(axes_below: Sequence[Axes], time: float, *, is_early: bool) -> N
     )
 
 
-def _is_always_0(panel: Panel, series: Columns) -> bool:
-    return not any(np.nan_to_num(series[each.column]).any() for each in panel.lines)
+def _only_value(panel: Panel, series: Columns) -> float | None:
+    """Return the value that all lines of a panel have at all times, if there is one."""
+    found = {
+        value / each.unit
+        for each in panel.lines
+        for value in np.unique(series[each.column][~np.isnan(series[each.column])]).tolist()
+    }
+    return found.pop() if len(found) == 1 else None if found else 0.0
 
 
 def _height(panel: Panel, series: Columns) -> float:
-    if _is_always_0(panel, series):
+    if _only_value(panel, series) is not None:
         return 0.15
     return min(max(1.6, 0.13 * len(panel.lines)), 4.5) if panel.is_by_worker else 1.6
 
 
 def _draw_panel(timed: TimedRun, panel: Panel, time_us: float, axes: Axes) -> None:
     series = timed.series
-    if _is_always_0(panel, series):
-        axes.set_title(f"{panel.title}: always 0")
+    only = _only_value(panel, series)
+    if only is not None:
+        axes.set_title(f"{panel.title}: always {only:g}" + (f" {panel.ylabel}" if only else ""))
         axes.set_yticks([])
         return
     if panel.is_map:
