@@ -61,6 +61,15 @@ def test_a_task_may_reject_all_that_it_gets() -> None:
     assert Outcome.BROKEN not in outcomes(with_task, trace).values()
 
 
+def test_a_right_answer_that_stays_provisional_is_not_exact_in_the_end() -> None:
+    steps = [
+        step._replace(exact=False) if isinstance(step, Final) else step
+        for step in run(STREAM).steps()
+    ]
+    assert outcomes(STREAM, run(STREAM))["eventual exactness"] is Outcome.HOLDS
+    assert outcomes(STREAM, Trace("foreign", steps))["eventual exactness"] is Outcome.BROKEN
+
+
 def only(trace: Trace, *words: type) -> Trace:
     return Trace("foreign", [step for step in trace.steps() if type(step) in words])
 
