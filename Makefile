@@ -24,6 +24,7 @@ help: ## these lines
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile
 
 setup: $(READY) ## a virtual environment in .venv, with the versions of constraints.txt (1 to 4 min)
+	@echo ".venv is ready. Next: source .venv/bin/activate, then straggler --help"
 
 diff: java $(CLASSES) ## Spark against the reference, a query a room (2 min, at first 3); all of them: make diff ALL=1 (6 min)
 	@$(BIN)/straggler diff all $(if $(ALL),,--quick)

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from model.vocabulary import join
 from model.vocabulary.script import config as script
 from model.vocabulary.settings import JsonObject
-from spark_impl.runtime.histories import bounds_of, file_of, read_footer
+from spark_impl.runtime.histories import VALUE, bounds_of, file_of, read_footer
 from spark_impl.runtime.landed_files import Landed, landed_in
-from spark_impl.runtime.provenance import identity_of
+from spark_impl.runtime.provenance import identity_of, read_note
 from spark_impl.runtime.storage import Address, InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft, TableStore, require_view
 from spark_impl.runtime.tables import BATCH, TableWriter, View, plan_of
@@ -200,8 +200,10 @@ def ledger(store: Address) -> Ledger:
     places = {place: counts[place] for place in PLACES}
     reasons = listed_as(REFUSED, opened.read_kind("rejected")).column("reason")
     listed = {each["values"]: each["counts"] for each in reasons.value_counts().to_pylist()}
-    refused = {QUERY: dict(sorted(listed.items()))} if listed else {}
     landed = None if is_shared else _landed_for(view)
+    if landed is not None:
+        listed = _in_words_of_landing(listed, view)
+    refused = {QUERY: dict(sorted(listed.items()))} if listed else {}
     known = account.filter(pc.field("seq").is_valid())
     until = _until(account)
     if landed is None or until is None:
@@ -248,6 +250,21 @@ def _landed_for(view: View) -> Landed | None:
         return None
     history = locate(view.history["address"])
     return landed_in(history) if identity_of(history) == view.history["id"] else None
+
+
+def _in_words_of_landing(listed: Mapping[str, int], view: View) -> dict[str, int]:
+    """Return refused rows by reasons that name the column of values, if the landing has one.
+
+    The landing leaves a value NULL that is missing, or that it cannot read.
+    """
+    note = read_note(locate(view.history["address"])) if view.history else None
+    named = (note or {}).get("value")
+    column = named if isinstance(named, str) else VALUE
+    found = Counter[str]()
+    for reason, rows in listed.items():
+        about = reason.replace("is NULL", "is missing or not a number")
+        found[about.replace(VALUE, column, 1)] += rows
+    return dict(found)
 
 
 def _refused_by(landed: Landed) -> dict[str, Mapping[str, int]]:

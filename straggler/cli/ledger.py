@@ -44,8 +44,10 @@ def run(args: Arguments) -> int:
     for name, ledger in found:
         if name:
             render.print_lines(out, [f"{name}:"])
-        out.print(_table(ledger))
-        said = f"accounted for: {ledger.accounted:,} of {ledger.read:,}"
+        said = "no micro-batch with rows has been committed"
+        if ledger.read or ledger.accounted:
+            out.print(_table(ledger))
+            said = f"accounted for: {ledger.accounted:,} of {ledger.read:,}"
         render.print_lines(out, [said])
     plain = {name: _plain(ledger) for name, ledger in found}
     write_json(args.json, plain.get("", plain))

@@ -21,7 +21,7 @@ from straggler.cli import render
 from straggler.cli.commands import Group, room_group
 from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
-from straggler.judging.judge import MODEL, judge, run_reference
+from straggler.judging.judge import MODEL, Judgement, judge, run_reference
 from straggler.judging.levels import Scope
 from straggler.options import PATH, Arguments, Option
 from straggler.rooms import Alternatives, Case, Remark, Room, find_room
@@ -45,11 +45,6 @@ Without --set, an example runs in which unequal workers, bursts and faults matte
 over it; faults=none leaves out its faults. docs/settings.md has the example and the defaults.
 """
 
-CHANGED = {
-    Outcome.HOLDS: "Scheduling and batches changed no step",
-    Outcome.BROKEN: "Scheduling and batches changed steps",
-    Outcome.UNDETERMINED: "There was no step that scheduling and batches could have changed",
-}
 WORK = ("queue", "utilisation")
 """Columns of a worker that are 0 while it has no work; one that has failed still has a queue."""
 
@@ -92,13 +87,13 @@ def run(args: Arguments) -> int:
     scope = Scope(chosen, step_types)
     judgement = judge(scope, case, lambda _: timed.trace, expected)
     # Both sides are the model: the comparison says nothing about another implementation.
-    summary = (
-        f"{CHANGED[judgement.agreement.outcome]}: compared with the model run without them,"
-        f" {judgement.agreement.sentence}; {judgement.guard.sentence}."
-        f" Seed {args.seed}, digest {timed.digest[:16]}."
+    compared = (
+        "Compared with the model run without scheduling and batches,"
+        f" {judgement.agreement.sentence}. Seed {args.seed}, digest {timed.digest[:16]}."
     )
     out = render.console(args.json)
-    render.print_lines(out, [summary, *render.with_times(judgement.broken), ""])
+    broken = render.with_times(judgement.broken)
+    render.print_lines(out, [_verdict(judgement), compared, *broken, ""])
     out.print(_table(timed))
     if beside is not None:
         out.print(_alternatives_table(beside))
@@ -109,6 +104,7 @@ def run(args: Arguments) -> int:
     render.print_lines(out, [*lines, *_about_example(chosen, given)])
     if args.plot is not None:
         chosen.timed.draw(timed, args.plot)
+        render.print_lines(out, [f"{args.plot}: the plot of this run."])
     if args.json is not None:
         record: dict[str, object] = {
             **timed.summary,
@@ -122,6 +118,22 @@ def run(args: Arguments) -> int:
             record["beside"] = list(beside.data)
         write_json(args.json, record)
     return render.EXIT_CODES[judgement.outcome]
+
+
+def _verdict(judgement: Judgement) -> str:
+    """Return the verdict on a run, with the claims that it broke or did not put to the test."""
+    found = {each: list[str]() for each in Outcome}
+    for verdict in judgement.verdicts:
+        found[verdict.outcome].append(verdict.claim)
+    if judgement.outcome is Outcome.BROKEN:
+        said = f"Broken in this run: {', '.join(found[Outcome.BROKEN])}"
+    elif judgement.outcome is Outcome.UNDETERMINED:
+        said = "Undetermined: no claim is broken in this run, but it tests too little"
+    elif untested := found[Outcome.UNDETERMINED]:
+        said = f"Every claim that this run tests holds; not tested: {', '.join(untested)}"
+    else:
+        said = "Every claim holds in this run"
+    return f"{said}; {judgement.guard.sentence}."
 
 
 def _about_example(room: Room, given: Mapping[str, str]) -> Iterator[str]:

@@ -79,6 +79,14 @@ def test_aggregates_of_a_folder_have_a_ledger_each(straggler: Straggler, tmp_pat
     ]
 
 
+def test_a_ledger_without_rows_says_that_nothing_is_committed(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    write_batch(tmp_path, 0, 0, 0, {})
+    done = straggler("ledger", ".")
+    assert (done.code, done.out) == (0, "no micro-batch with rows has been committed\n")
+
+
 def test_a_folder_that_is_no_store_is_refused(straggler: Straggler, tmp_path: Path) -> None:
     assert_refused(straggler("ledger", "."), f"{tmp_path} is not the store of a query")
     write_deltalake(tmp_path / "other", pa.table({"a": [1]}))  # of another program
