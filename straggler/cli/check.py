@@ -1,12 +1,13 @@
 """``straggler check``: have a Structured Streaming job judged."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.progress import Progress
 
 from model.checking.claims import Outcome
 from straggler.cli import render
@@ -23,6 +24,7 @@ from straggler.judging.counterexamples import FOLDER
 from straggler.options import PATH, VERBOSE, Arguments, Option, in_options
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 EXAMPLES = """\
@@ -86,18 +88,19 @@ def run(args: Arguments) -> int:
     """Judge a job and return the exit code of its outcome."""
     refuse_unwritable("--json", args.json)
     refuse_unmakable("--counterexamples", args.counterexamples)
-    schema, event_time, files = asked_inputs(args)
-    refuse_overwriting(Arguments(json=args.json, input=tuple(files.values())))
-    from straggler.jobs.api import judge_job, lateness_of
-    from straggler.jobs.counterexamples import store_report
-    from straggler.judging.systems import load_function, open_session
+    with render.progress() as progress, ExitStack() as stack:
+        task = progress.add_task("reading options", total=None)
+        schema, event_time, files = asked_inputs(args)
+        refuse_overwriting(Arguments(json=args.json, input=tuple(files.values())))
+        from straggler.jobs.api import judge_job, lateness_of
+        from straggler.jobs.counterexamples import store_report
+        from straggler.judging.systems import load_function
 
-    job = load_function(args.job, "a job; write MODULE:JOB", "function")
-    with _in_options():
-        lateness_of(args.lateness)
-
-    with render.progress() as progress, open_session(args.master) as spark:
-        progress.add_task(f"judging {render.plain(args.job)}", total=None)
+        job = load_function(args.job, "a job; write MODULE:JOB", "function")
+        with _in_options():
+            lateness_of(args.lateness)
+        spark = stack.enter_context(started_session(progress, args.master))
+        progress.update(task, description=f"judging {render.plain(args.job)}")
         given = {name: read_rows(spark, path) for name, path in files.items()}
         known = {name: frame.schema.toDDL() for name, frame in given.items()}
         if isinstance(schema, dict):
@@ -127,6 +130,18 @@ def run(args: Arguments) -> int:
     elif report.outcome is Outcome.BROKEN and report.table:
         render.print_lines(out, ["", "No counterexample: the rows cannot be stored as data."])
     return render.EXIT_CODES[report.outcome]
+
+
+@contextmanager
+def started_session(progress: Progress, master: str | None) -> Iterator["SparkSession"]:
+    """Give a session, and say before that it starts, which takes seconds."""
+    from straggler.judging.systems import open_session
+
+    (task,) = progress.task_ids
+    progress.update(task, description="starting Spark")
+    render.print_lines(progress.console, ["starting Spark"])
+    with open_session(master) as spark:
+        yield spark
 
 
 @contextmanager
@@ -213,7 +228,7 @@ def refuse_misfits(
 
     known: dict[str, StructType] = {}
     for name, ddl in ddls.items():
-        file = file_schema(Path(files[name]), [times[name]]) if name in files else None
+        file = file_schema(Path(files[name]), times[name]) if name in files else None
         found = flat_schema(name or "input", ddl) if ddl else file
         if found is None:
             return
@@ -227,11 +242,10 @@ def refuse_misfits(
         inputs_of(known, at, keys=args.keys, redelivered=args.redelivered)
 
 
-def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
+def file_schema(path: Path, event_time: str) -> "StructType | None":
     """Return the schema of a Parquet file; None if only Spark can say it, as of a folder.
 
-    ``times`` are the columns of event times. Raise :class:`UsageError` for a file that Spark does
-    not read.
+    Raise :class:`UsageError` for a file that Spark does not read.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -248,9 +262,16 @@ def file_schema(path: Path, times: Iterable[str]) -> "StructType | None":
     except pa.ArrowInvalid as error:
         hint, made = "", path.with_suffix(".parquet")
         if made != path:
-            read = f"pandas.read_csv({str(path)!r}, parse_dates={[*dict.fromkeys(times)]})"
-            write = f"to_parquet({str(made)!r}, coerce_timestamps='us')"
-            line = re.sub(r'[$`"\\]', r"\\\g<0>", f"import pandas; {read}.{write}")
+            # Each time is read alone: a wrong one becomes a null, and no other one does.
+            steps = (
+                "import pandas",
+                f"rows = pandas.read_csv({str(path)!r})",
+                f"at = {event_time!r}",
+                "how = dict(errors='coerce', format='mixed', utc=True)",
+                "rows[at] = pandas.to_datetime(rows[at], **how)",
+                f"rows.to_parquet({str(made)!r}, coerce_timestamps='us')",
+            )
+            line = re.sub(r'[$`"\\]', r"\\\g<0>", "; ".join(steps))
             hint = f'; python -c "{line}" makes one of a CSV file'
         said = f"--input {str(path)!r} is no Parquet file that can be read{hint}"
         raise UsageError(said) from error

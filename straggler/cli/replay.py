@@ -5,6 +5,7 @@ import click
 from model.checking.claims import Outcome
 from model.vocabulary.settings import JsonObject
 from straggler.cli import render
+from straggler.cli.check import started_session
 from straggler.cli.commands import Command
 from straggler.cli.diff import limit_options, limits_of
 from straggler.errors import UsageError
@@ -15,7 +16,6 @@ from straggler.judging.systems import (
     SPARK,
     load_function,
     local_master,
-    open_session,
     open_system,
     troubled,
 )
@@ -85,12 +85,14 @@ def run_job(args: Arguments, record: JsonObject) -> int:
 
     name, asked = read_asked(args.file.name, record)
     _refuse_untrusted(args, name)
-    job = load_function(args.system or name, "a job; write MODULE:JOB", "function")
-    with render.progress() as progress, open_session(args.master) as spark:
-        progress.add_task(f"running {render.plain(args.file.name)}", total=None)
-        outcome, lines = replay_job(job, spark, record, **asked)
+    with render.progress() as progress:
+        task = progress.add_task("reading the job", total=None)
+        job = load_function(args.system or name, "a job; write MODULE:JOB", "function")
+        with started_session(progress, args.master) as spark:
+            progress.update(task, description=f"running {render.plain(args.file.name)}")
+            outcome, lines = replay_job(job, spark, record, **asked)
     ends = {
-        Outcome.BROKEN: "It still fails.",
+        Outcome.BROKEN: f"It still fails: {record.get('claim')!r} is broken.",
         Outcome.HOLDS: f"{args.file.name} does not fail any more.",
         Outcome.UNDETERMINED: "Whether it still fails is undetermined.",
     }

@@ -142,8 +142,8 @@ def judge_job(
         spark: session that runs the job; None takes the active one, or starts one.
         schema: columns of the input, in DDL or as a ``StructType``; a dict of them for several
             inputs, by name.
-        event_time: column of event times, a ``timestamp`` or ``timestamp_ntz``; a dict for several
-            inputs.
+        event_time: column of event times, a ``timestamp``, or a ``timestamp_ntz`` if the job has no
+            watermark, or casts it first; a dict for several inputs.
         mode: output mode, ``"append"``, ``"update"`` or ``"complete"``.
         columns: Hypothesis strategies of columns, by name; those of other columns follow from the
             schema.

@@ -10,7 +10,7 @@ from model.vocabulary import stable_hash
 from straggler.jobs import COMPLETE
 from straggler.jobs.plans import EXACT, ORDER, STATE, Remark, remarks
 from straggler.jobs.reference import Judged, Reference, judge_growth
-from straggler.jobs.rows import Input, Row, recorded_rows, special
+from straggler.jobs.rows import Input, Row, recorded_rows, special, strata_of
 from straggler.jobs.running import Job, JobProblem, Runner
 from straggler.jobs.shapes import Shape, shape_of
 from straggler.jobs.shrinking import shrink
@@ -48,6 +48,10 @@ UNSUPPORTED = (
     "UnsupportedOperationException",
 )
 """Errors of a job that runs as no batch."""
+PROBED = (
+    "probes of windows and lateness have the values of recorded rows at other event times, around"
+    " 2026-01-01"
+)
 LATE = "late rows are accounted for"
 RESTARTS = "restarts do not matter"
 ACCOUNTED = "every row is accounted for"
@@ -226,6 +230,7 @@ def begin(
     if recorded:
         latest_us = max(row.time_us for each in recorded for row in each)
         shape = replace(shape, times=shape.times._replace(latest_us=latest_us))
+        told.append(PROBED)
     drawn = [
         [row.values for row in recorded[s][:POOL]] if recorded else plain_values(each, seed)
         for s, each in enumerate(inputs)
@@ -310,11 +315,14 @@ def run_stages(
 def drawn_streams(check: Check, number: int) -> list[Stream]:
     """Return streams that Hypothesis draws, the same ones for the same seed.
 
-    The first of a run is always the simplest, and the others tend to repeat each other.
+    The first of a run is always the simplest, and the others tend to repeat each other. Recorded
+    rows begin at special ones in the first run, at equal times in the next, then anywhere.
     """
-    strategy = streams(check.job.inputs, check.shape.times, check.recorded)
+    strata = [strata_of(rows) for rows in check.recorded]
     found: list[Stream] = []
     for run in range(-(-number // RUN)):
+        places = [each[run % len(each)] for each in strata]
+        strategy = streams(check.job.inputs, check.shape.times, check.recorded, places)
         drawn = collect_run(strategy, RUN + 1, stable_hash(f"{check.seed} {run}"))[1:]
         found += [each for each in drawn if each.batches]
     return found[:number]

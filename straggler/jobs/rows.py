@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
@@ -31,6 +32,8 @@ INPUT_COLUMN = "straggler_input"
 """Column of the number of an input, while several are one source."""
 RECORDED_MAX = 10_000
 """Most recorded rows that are read, the earliest ones."""
+FEW = 5
+"""Most rows without an event time whose numbers are told."""
 RARE = 8
 """One of so many values is special: a null, or NaN."""
 
@@ -232,17 +235,26 @@ def recorded_rows(
             found.append(rows_of(kept, of, source))
             number = timed.count()
             untimed, beyond = frame.count() - number, number - len(found[-1])
+            which = _untimed(frame, at) if untimed else ""
         except Exception as error:
             first = str(error).partition("\n")[0]
             raise UsageError(f"the recorded rows do not fit the schema: {first}") from error
         if untimed or beyond:
             left_out.append(
-                f"recorded rows of {of.name} are left out: {untimed} without an event time, "
+                f"recorded rows of {of.name} are left out: {untimed} without an event time{which}, "
                 f"{beyond} beyond the earliest {RECORDED_MAX:,}"
             )
         if not found[-1]:
             raise UsageError(f"there are no recorded rows of {of.name} with an event time")
     return tuple(found), left_out
+
+
+def _untimed(frame: "DataFrame", at: str) -> str:
+    """Return the numbers of the first rows without an event time, in brackets."""
+    nulls = enumerate(frame.select(frame[at].isNull()).toLocalIterator(), 1)
+    first = [*islice((str(n) for n, (is_null,) in nulls if is_null), FEW + 1)]
+    more = ", ..." if len(first) > FEW else ""
+    return f" (row{'s' * (len(first) > 1)} {', '.join(first[:FEW])}{more}, counted from 1)"
 
 
 def rows_of(frame: "DataFrame", of: Input, source: int) -> list[Row]:
@@ -296,6 +308,23 @@ def _text_inside(value: Any) -> str:
 def special(row: Row) -> bool:
     """Return whether a row has a null, NaN, or a text that is not plain."""
     return any(map(_is_special, row.values))
+
+
+def strata_of(rows: Sequence[Row]) -> list[list[list[int]]]:
+    """Return places of recorded rows from which streams begin in turn, as lists of alike ones.
+
+    First those of special values of each column, then those of equal times, then all. A recording
+    without some of them has all rows there.
+    """
+    specials: dict[tuple[int, str], list[int]] = {}
+    for place, row in enumerate(rows):
+        for column, value in enumerate(row.values):
+            if _is_special(value):
+                kind = "" if isinstance(value, str) and value else repr(value)
+                specials.setdefault((column, kind), []).append(place)
+    equal = [n for n, (row, after) in enumerate(pairwise(rows)) if row.time_us == after.time_us]
+    every = [[*range(len(rows))]]
+    return [[*specials.values()] or every, [equal] if equal else every, every]
 
 
 def _is_special(value: Any) -> bool:

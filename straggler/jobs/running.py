@@ -26,6 +26,11 @@ Write: TypeAlias = Callable[["DataFrame", int], object]
 SinkMaker: TypeAlias = Callable[[], tuple[Write, Callable[[], Any]]]
 """Factory of a sink: how it takes a micro-batch, and how its rows are read."""
 _MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
+NTZ = (
+    "; watermarks of Spark need a timestamp: say so in the schema, or let the job begin with"
+    ' .withColumn("NAME", F.col("NAME").cast("timestamp"))'
+)
+"""Advice on an event time that is a ``timestamp_ntz``."""
 SETTINGS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
@@ -166,7 +171,8 @@ def describe(error: BaseException) -> str:
     causes = [line for line in lines if re.match(r"[A-Za-z_.]+(?:Error|Exception): ", line)]
     if "Python worker" in text and causes:  # the last line of a traceback says what happened
         return causes[-1][:300]
-    return f"{type(error).__name__}: {lines[0][:300] if lines else 'without a message'}"
+    said = f"{type(error).__name__}: {lines[0][:300] if lines else 'without a message'}"
+    return said + NTZ * ("EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE" in said and "_NTZ" in said)
 
 
 @contextmanager

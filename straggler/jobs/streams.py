@@ -267,17 +267,23 @@ Recorded: TypeAlias = Sequence[Sequence[Row]]
 
 @st.composite
 def streams(
-    draw: st.DrawFn, inputs: tuple[Input, ...], times: Times, recorded: Recorded = ()
+    draw: st.DrawFn,
+    inputs: tuple[Input, ...],
+    times: Times,
+    recorded: Recorded = (),
+    places: Sequence[Sequence[Sequence[int]]] = (),
 ) -> Stream:
     """Draw a stream whose order of arrival and micro-batches a simulated network decides.
 
-    Recorded rows take the place of drawn ones, and arrive as late as these.
+    Recorded rows take the place of drawn ones, and arrive as late as these. Those of each input
+    begin at one of its places, which are lists of alike ones; without places, at any row.
     """
     lags = [us for us in times.lateness_us if us] or [times.window_us]
     scale_us = max(96, draw(st.sampled_from([min(lags), *lags, times.window_us])))
     events, epoch_us = draw(arrivals(scale_us, max(len(inputs), draw(st.integers(1, 2)))))
     grain_us = draw(st.sampled_from([1, 1, scale_us // 8 or 1, times.window_us // 2 or 1]))
-    starts = [draw(st.integers(0, 90)) * len(rows) // 91 for rows in recorded]
+    alike = [draw(st.sampled_from(of)) for of in places or [[range(len(r))] for r in recorded]]
+    starts = [of[draw(st.integers(0, 90)) * len(of) // 91] for of in alike]
     known: dict[int, Row] = {}
     counts = [0] * len(inputs)
     arrived: list[tuple[int, Row]] = []

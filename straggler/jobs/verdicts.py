@@ -1,6 +1,7 @@
 """Verdicts on the claims about a job, from what its check has found."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
@@ -8,8 +9,14 @@ from straggler.errors import counted
 from straggler.jobs import COMPLETE
 from straggler.jobs.check import ACCOUNTED, LATE, REDELIVERY, RESTARTS, Check
 from straggler.jobs.plans import EXACT, ORDER, STATE
+from straggler.jobs.rows import special
 
 OVER = "not judged after the break"
+MOVED = "the same rows in another order, or in other micro-batches, give other answers"
+PLAIN = (
+    "no recorded row has nulls and the like; drawn rows have them (schema= without rows=,"
+    " --schema without --input)"
+)
 WEAK = "nobody knows which answer replaces which in update mode, unless upsert= names the columns"
 COUNTED = "where rows were late, only the number of changed answers could be compared"
 SELECTS = "the sink keeps other rows than it is given; compared with itself, given all at once"
@@ -92,9 +99,17 @@ def _missing(check: Check, claim: str, guard: Guard) -> str:
     ):
         cases.remove("special")
     missing = [case for case in cases if not check.guards[case]]
+    return _without(check, missing) or guard.missing if missing else ""
+
+
+def _without(check: Check, missing: list[str]) -> str:
+    """Return what is known of why a case is missing, if anything."""
     if missing == ["late"] and check.guards["late, counted only"]:
         return COUNTED
-    return guard.missing if missing else ""
+    rows = chain.from_iterable(check.recorded)
+    if missing == ["special"] and check.recorded and not any(map(special, rows)):
+        return PLAIN
+    return ""
 
 
 def _advice(check: Check, *, is_join: bool = False) -> str:
@@ -117,6 +132,8 @@ def _broken(check: Check) -> str:
         return f"{proved[0]}; {failed.reason}"
     if check.claim == LATE and not failed.guards.get("late"):
         return "a row that came in time is missing from the answers, or counts in a wrong one"
+    if check.claim == ORDER and not failed.run.problem:
+        return MOVED
     if check.claim == RESTARTS and not failed.run.differing and not failed.run.problem:
         return "after a restart the sink holds other answers than without one"
     return failed.reason

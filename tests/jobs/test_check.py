@@ -18,7 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own habit)
 import straggler
 from model.checking.claims import Outcome
 from straggler.errors import UsageError
-from straggler.jobs.api import HANGS, STOPPED, _one_sentence
+from straggler.jobs.api import HANGS, STOPPED, _one_sentence, inputs_of
+from straggler.jobs.rows import recorded_rows
 from straggler.jobs.running import JobProblem, KilledError, quick
 from straggler.jobs.threads import HangsError, map_in_order
 from tests.house.repository import ROOT
@@ -128,6 +129,17 @@ def test_a_job_that_cannot_run_is_refused_in_one_sentence(spark: SparkSession) -
             straggler.check_job(minutes, spark, **asked)
     with pytest.raises(UsageError, match="mode is 'appended'"):
         straggler.check_job(minutes, spark, schema=DDL, event_time="at", mode="appended")
+
+
+def test_an_event_time_without_a_zone_is_told_how_to_become_a_timestamp(
+    spark: SparkSession,
+) -> None:
+    asked = {**ARGUMENTS, "schema": DDL.replace("timestamp", "timestamp_ntz")}
+    with pytest.raises(UsageError, match=r"NTZ.*need a timestamp: say so in the schema, or .*cast"):
+        straggler.judge_job(minutes, spark, **asked)
+    recorded = spark.sql("SELECT TIMESTAMP_NTZ'2026-01-01 00:00:00' AS at, 1 AS n")
+    ((row,),), _ = recorded_rows(spark, inputs_of("at timestamp, n int", "at"), recorded)
+    assert row.values == (1,)
 
 
 def test_a_job_that_fails_on_every_row_is_undetermined_and_says_so(spark: SparkSession) -> None:

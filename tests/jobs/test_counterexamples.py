@@ -75,8 +75,12 @@ def test_recorded_rows_that_are_left_out_are_counted(
     (kept,), told = recorded_rows(spark, inputs, [*rows, {"at": None, "n": 0}])
     assert [row.values for row in kept] == [(1,), (2,)]
     assert told == [
-        "recorded rows of input are left out: 1 without an event time, 2 beyond the earliest 2"
+        "recorded rows of input are left out: 1 without an event time (row 5, counted from 1), "
+        "2 beyond the earliest 2"
     ]
+    untimed = [{"at": None, "n": 0}] * 6
+    _, (sentence,) = recorded_rows(spark, inputs, [rows[0], *untimed])
+    assert "6 without an event time (rows 2, 3, 4, 5, 6, ..., counted from 1)" in sentence
     assert recorded_rows(spark, inputs, rows[:2])[1] == []
     with pytest.raises(UsageError, match="rows names 'other', which is no input of the job"):
         recorded_rows(spark, inputs, {"input": rows, "other": rows})

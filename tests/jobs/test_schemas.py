@@ -23,7 +23,7 @@ from straggler.errors import UsageError
 from straggler.jobs.api import inputs_of
 from straggler.jobs.counterexamples import Failing, plain_rows, read_rows
 from straggler.jobs.rows import Frames, recorded_rows
-from straggler.jobs.schemas import flat_schema, spark_schema
+from straggler.jobs.schemas import flat_schema, quoted, spark_schema
 from straggler.jobs.streams import Stream
 from straggler.options import Arguments
 from straggler.strategies.examples import collect
@@ -75,32 +75,37 @@ def test_the_schema_of_a_parquet_file_is_known(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     known = sql.StructType().add("at", "timestamp_ntz").add("n", "integer")
     parquet.write_table(TIMES, path)
-    assert file_schema(path, ["at"]) == known
+    assert file_schema(path, "at") == known
     parquet.write_table(TIMES, path, use_deprecated_int96_timestamps=True)
-    assert file_schema(path, ["at"]) == known
+    assert file_schema(path, "at") == known
     nanos = TIMES.set_column(0, "at", TIMES["at"].cast(pa.timestamp("ns")))
     parquet.write_table(nanos, path)
     with pytest.raises(UsageError, match="has nanoseconds in 'at', which Spark does not read"):
-        file_schema(path, ["at"])
-    assert file_schema(tmp_path, ["at"]) is None
+        file_schema(path, "at")
+    assert file_schema(tmp_path, "at") is None
     with pytest.raises(UsageError, match="does not exist"):
-        file_schema(tmp_path / "other.parquet", ["at"])
-    assert file_schema(tmp_path / "*.parquet", ["at"]) is None
+        file_schema(tmp_path / "other.parquet", "at")
+    assert file_schema(tmp_path / "*.parquet", "at") is None
 
 
 @pytest.mark.parametrize("at", ["at", "`$HOME` 'at'"])
-def test_the_line_that_converts_a_csv_file_does(tmp_path: Path, at: str) -> None:
+@pytest.mark.parametrize("wrong", ["", "c,yesterday,1\n"])
+def test_the_line_that_converts_a_csv_file_does(
+    spark: SparkSession, tmp_path: Path, at: str, wrong: str
+) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text(
-        f"device,{at},watts\na,2026-03-01T08:00:01.5,2\nb,2026-03-01T08:00:02.25,\n", "utf-8"
-    )
+    right = "a,2026-03-01T08:00:01.5,2\nb,2026-03-01T08:00:02,\n"
+    path.write_text(f"device,{at},watts\n{wrong}{right}", "utf-8")
     with pytest.raises(UsageError, match="is no Parquet file") as refused:
-        file_schema(path, [at])
+        file_schema(path, at)
     line = str(refused.value).partition("; ")[2].removesuffix(" makes one of a CSV file")
     python, rest = shlex.quote(sys.executable), line.removeprefix("python")
     subprocess.run(python + rest, shell=True, check=True)
-    expected = sql.StructType().add("device", "string").add(at, "timestamp_ntz")
-    assert file_schema(tmp_path / "rows.parquet", [at]) == expected.add("watts", "double")
+    expected = sql.StructType().add("device", "string").add(at, "timestamp").add("watts", "double")
+    assert file_schema(tmp_path / "rows.parquet", at) == expected
+    frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    assert frame.schema == expected
+    assert frame.where(frame[quoted(at)].isNotNull()).count() == 2
 
 
 NAMES = st.lists(

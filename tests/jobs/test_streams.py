@@ -1,5 +1,6 @@
 """Streams for jobs: which rows are in time, probes, drawn streams, and smaller ones."""
 
+import math
 import os
 from collections.abc import Sequence
 
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.configuration import storage_directory
 from pyspark.sql import types as sql
 
-from straggler.jobs.rows import Input, Row
+from straggler.jobs.rows import Input, Row, strata_of
 from straggler.jobs.shrinking import shrink
 from straggler.jobs.streams import (
     BASE_US,
@@ -102,6 +103,19 @@ def test_recorded_rows_take_the_place_of_drawn_ones() -> None:
     recorded = [[row(n, "recorded") for n in range(30)]]
     for stream in collect(streams((INPUT,), TIMES, recorded), 20, 1):
         assert all(each in recorded[0] for each in stream.rows)
+
+
+def test_streams_of_a_recording_begin_at_its_rare_rows() -> None:
+    rows = [Row(0, BASE_US + n, ("a", 1.0)) for n in range(2000)]
+    rows[700], rows[1200] = (rows[n]._replace(values=("a", None)) for n in (700, 1200))
+    rows[1500] = rows[1500]._replace(values=("a", math.nan), time_us=rows[1501].time_us)
+    special, equal, every = strata_of(rows)
+    assert [special, equal] == [[[700, 1200], [1500]], [[1500]]]
+    drawn = collect(streams((INPUT,), TIMES, [rows], [special]), 20, 1)
+    begun = [{rows.index(each) for each in stream.rows} for stream in drawn]
+    assert all(each & {700, 1200, 1500} for each in begun)
+    assert strata_of(rows[:5]) == [[[0, 1, 2, 3, 4]]] * 3
+    assert len(every[0]) == 2000
 
 
 def test_rows_that_agree_in_what_identifies_them_are_copies() -> None:

@@ -11,15 +11,15 @@ from pyspark.sql import types as sql
 
 from model.checking.claims import Outcome, Verdict
 from straggler.jobs.api import HANGS, _judge
-from straggler.jobs.check import Check
-from straggler.jobs.plans import EXACT, STATE, Remark
+from straggler.jobs.check import ACCOUNTED, Check
+from straggler.jobs.plans import EXACT, ORDER, STATE, Remark
 from straggler.jobs.reference import Judged, is_match
 from straggler.jobs.report import JobReport
 from straggler.jobs.rows import Input, Row
 from straggler.jobs.running import Job, Run
 from straggler.jobs.shapes import Shape
 from straggler.jobs.streams import Stream, Times, Values
-from straggler.jobs.verdicts import GUARDS, OVER, verdicts_of
+from straggler.jobs.verdicts import GUARDS, MOVED, OVER, PLAIN, verdicts_of
 
 SCHEMA = sql.StructType().add("status", "string").add("at", "timestamp")
 INPUTS = (Input("input", SCHEMA, "at"),)
@@ -48,6 +48,19 @@ def test_no_claim_about_answers_holds_without_any() -> None:
     assert "no stream had an answer; if the job keeps only some values of status" in sentence
     assert "columns={'status': ...}" in sentence
     assert {*found.values()} == {("undetermined", "no stream had an answer")}
+
+
+def test_a_recording_without_nulls_is_told_with_what_to_do() -> None:
+    rows = [Row(0, 0, (status,)) for status in ("a", None)]
+    assert checked("special", recorded=[rows[:1]])[ACCOUNTED] == ("undetermined", PLAIN)
+    assert checked("special", recorded=[rows])[ACCOUNTED][1] == "no stream had nulls and the like"
+
+
+def test_rows_whose_order_matters_are_told_as_such() -> None:
+    judged = Judged(Stream(()), Run(), Outcome.BROKEN, "the answers differ", Counter(), {})
+    assert checked(failed=judged, claim=ORDER)[ORDER] == ("broken", MOVED)
+    failed = judged._replace(run=Run(problem="it failed"), reason="it failed")
+    assert checked(failed=failed, claim=ORDER)[ORDER] == ("broken", "it failed")
 
 
 def test_claims_that_are_undetermined_for_one_reason_share_a_line() -> None:
