@@ -79,7 +79,13 @@ def save(draw: Callable[..., Figure], arguments: Sequence[object], path: Path) -
     The name ends in one of :data:`sim.timed_figures.ENDINGS`.
     """
     with rc_context(SETTINGS):
-        draw(*arguments).savefig(path, **FORMATS[path.suffix.lower()])
+        figure = draw(*arguments)
+        # The solver of the layout sums in an order that may differ, and ids are digests of places.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        for axes in figure.axes:
+            axes.set_position(np.round(axes.get_position(original=True).bounds, 6).tolist())
+        figure.savefig(path, **FORMATS[path.suffix.lower()])
 
 
 def panels(
