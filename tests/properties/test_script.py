@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, chain
 from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -31,6 +32,8 @@ from model.vocabulary.script.placement import (
 from model.vocabulary.script.slices import HOUR_MS, Span, choose, cost, edges, panes, slice_of
 from model.vocabulary.script.tree import DAY_MS
 from properties.promised import Reached, promised
+from spark_impl.script.arithmetic import Tuples
+from spark_impl.script.kernel import Log
 from spark_impl.script.processor import MESSAGE
 from spark_impl.script.system import WorkerInProcess, WorkerOutput, run_in_process
 from straggler.rooms.script.language import parse
@@ -117,6 +120,21 @@ def test_placements_keep_their_bounds(reached: Reached, config: ScriptConfig) ->
         elsewhere = replace(config, workers=workers, cap_percent=100)
         assert not list(against_placement(elsewhere, placed))
         reached.add({placed.way: 1})
+
+
+STAMPS = st.lists(st.integers(0, 20), max_size=4)
+
+
+@example(parts=[[5, 10], [7]])
+@given(parts=st.lists(STAMPS, max_size=4))
+def test_a_log_keeps_the_order_of_stamps(parts: list[list[int]]) -> None:
+    log = Log()
+    for part in parts:
+        ts = np.array(part, np.int64)
+        log = log.with_(Tuples(ts, ts.astype(np.float64)), 0, ts)
+    kept = log.tuples.ts.tolist()
+    assert kept == sorted(chain.from_iterable(parts))
+    assert kept == log.tuples.values.tolist() == log.source_id.tolist()
 
 
 # ------------------------------------------------------------------------------------------ slices
