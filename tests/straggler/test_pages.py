@@ -51,9 +51,8 @@ class Command(NamedTuple):
 
 def steps_of(page: str) -> Iterator[File | Command]:
     """Yield what a reader of a page does, in order."""
-    parts = re.finditer(
-        r"^```\w+ (\S+)\n(.*?)^```|^    \$ ([^\n]*)\n((?:    [^\n]*\n)*)", page, re.M | re.S
-    )
+    file, line = r"^```\w+ (\S+)\n(.*?)^```", r"^    \$ ([^\n]*)\n((?:    [^\n]*\n|\n(?=    ))*)"
+    parts = re.finditer(f"{file}|{line}", page, re.M | re.S)
     for name, text, line, block in (part.groups() for part in parts):
         if name:
             yield File(name, text)
