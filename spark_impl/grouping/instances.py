@@ -203,15 +203,15 @@ def _combine(parts: pa.Table, group: list[str], top: int) -> pa.Table:
     summed = {"n": "sum", "total": "sum", "least": "min", "greatest": "max"}
     found = parts.group_by(group).aggregate([*summed.items()])
     found = found.rename_columns([*group, *summed]).sort_by(by)
-    largest_first = _unfold(parts, "top").sort_by([("value", "descending")])
-    for name, rows, how in (
-        ("values", _unfold(parts, "values"), "distinct"),
-        ("top", largest_first, "list"),
-    ):
-        # Each group has values, so all three tables have the same groups.
+    values, largest = _unfold(parts, "values"), _unfold(parts, "top")
+    # Each group has values, so all tables have the same groups; it has no largest ones if none were
+    # asked for, and then an empty list of them is the begin of any list.
+    most = top if len(largest) else 0
+    largest = (largest if len(largest) else values).sort_by([("value", "descending")])
+    for name, rows, how in (("values", values, "distinct"), ("top", largest, "list")):
         lists = rows.group_by(group, use_threads=False).aggregate([("value", how)]).sort_by(by)
         found = found.append_column(name, lists.column(f"value_{how}"))
-    return found.set_column(len(found.schema) - 1, "top", _first(found.column("top"), top))
+    return found.set_column(len(found.schema) - 1, "top", _first(found.column("top"), most))
 
 
 def _unfold(parts: pa.Table, name: str) -> pa.Table:

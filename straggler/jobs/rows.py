@@ -12,9 +12,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
 from hypothesis import strategies as st
 from pyspark.sql import types as sql
 
@@ -251,8 +252,8 @@ def recorded_rows(
 
 def _untimed(frame: "DataFrame", at: str) -> str:
     """Return the numbers of the first rows without an event time, in brackets."""
-    nulls = enumerate(frame.select(frame[at].isNull()).toLocalIterator(), 1)
-    first = [*islice((str(n) for n, (is_null,) in nulls if is_null), FEW + 1)]
+    nulls = frame.select(frame[at].isNull().alias("null")).toArrow().column("null")
+    first = [str(place + 1) for place in np.flatnonzero(nulls.to_numpy())[: FEW + 1]]
     more = ", ..." if len(first) > FEW else ""
     return f" (row{'s' * (len(first) > 1)} {', '.join(first[:FEW])}{more}, counted from 1)"
 

@@ -85,6 +85,8 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
     assert answers["k7"].n == 40
     assert answers["k7"].total == sum(range(7, 2_000, 50))
     assert answers["k7"].top == [1957.0, 1907.0, 1857.0]
+    none = merged_answers(partial_aggregates(rows, "word", "n", top=0), top=0).collect()
+    assert {(row.n, row.distinct, *row.top) for row in none} == {(40, 40)}
 
 
 @pytest.mark.fails_tasks
