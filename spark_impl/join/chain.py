@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -32,9 +31,10 @@ from spark_impl.join.control import (
     find_in_force,
 )
 from spark_impl.join.given import used_columns
-from spark_impl.join.matching import FreePredicate, ranks_of
+from spark_impl.join.matching import Counts, FreePredicate, ranks_of
 from spark_impl.join.register import Register
-from spark_impl.join.stage import check_slots, make_commit, run_epoch
+from spark_impl.join.stage import check_slots, make_commit
+from spark_impl.join.staying import Crew
 from spark_impl.join.store import STATE, ChainStore, Commit, Load, commit_epoch, name_of, open_store
 from spark_impl.join.task import Options, Plan, Summary
 from spark_impl.runtime import accounts, packages
@@ -69,6 +69,7 @@ class Chain:
         packages.prepare_workers(spark.sparkContext)
         check_slots(spark, max([most, *(each.workers for each in config.decisions)]))
         self._spark = spark
+        self._crew = Crew(spark)
         self._free = dict(free or {})
         self._options = options or Options()
         self._load = load
@@ -80,9 +81,8 @@ class Chain:
         self.limits = Limits()
         """The limits of refused, late and shed rows."""
         self._last = self._seen.last()
-        self._admitted_before = cache(
-            lambda epoch: self._seen.admitted_before(epoch)  # noqa: PLW0108 (the version changes)
-        )
+        self._admitted: dict[int, Counts] = {}
+        """Tuples admitted before an epoch, by epoch."""
         self._given = self.config = config
         """The configuration, with all queries that the chain ever had, and the epochs of each."""
         self.absent: tuple[tuple[str, str], ...] = ()
@@ -109,6 +109,16 @@ class Chain:
     def epochs(self) -> int:
         """Number of committed epochs, which is the number of the next one."""
         return 0 if self._last is None else self._last.epoch + 1
+
+    def hire(self) -> Crew:
+        """Return the workers of the next epochs, which are new ones."""
+        self._crew.close()
+        self._crew = Crew(self._spark)
+        return self._crew
+
+    def close(self) -> None:
+        """End the workers; a later epoch has new ones."""
+        self._crew.close()
 
     def note(self) -> None:
         """Enter into the register what the chain was opened with, unless that is done."""
@@ -162,13 +172,14 @@ class Chain:
             self._since_ns = time.monotonic_ns()
         try:
             plan = self._begin(rows)
-            summaries = run_epoch(self._spark, rows, plan)
+            summaries = self._crew.run(rows, plan)
             ended_ns = time.monotonic_ns()
             done = self._conclude(make_commit(plan, summaries), summaries, ended_ns)
             written = {name_of(each.attempt, each.worker): each.rows for each in summaries}
             account = self._account(done, summaries)
             commit_epoch(self.store, self.writer, done, written, *account, self.limits)
         except BaseException:
+            self._crew.close()
             with suppress(InputProblem, OSError):
                 self._change(lambda known: register.taken_back(known, self.epochs))
             raise
@@ -187,6 +198,11 @@ class Chain:
         if not self._free.keys() >= {*self._begun.functions}:
             raise self._moved_on()  # with functions of another process
         return self._plan(rows)
+
+    def _admitted_before(self, epoch: int) -> Counts:
+        if epoch not in self._admitted:
+            self._admitted[epoch] = self._seen.admitted_before(epoch)
+        return self._admitted[epoch]
 
     def _moved_on(self) -> InputProblem:
         return InputProblem(

@@ -2,7 +2,9 @@
 
 import logging
 import tempfile
+import threading
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +31,7 @@ from spark_impl.join.given import (
 )
 from spark_impl.join.inputs import absent, union_inputs
 from spark_impl.join.matching import Guarded
+from spark_impl.join.staying import Crew
 from spark_impl.join.store import KINDS, MATCHES, ChainStore
 from spark_impl.join.task import Options
 from spark_impl.runtime.cell_times import Duration
@@ -283,6 +286,14 @@ class ChainStream(Runnable):
     def _root(self) -> Location:
         return self._chain.store.root
 
+    def run_available(self) -> None:
+        """Join everything that is in the sources now.
+
+        Raise :class:`QueryProblem` if it fails.
+        """
+        with closing(self._chain):
+            super().run_available()
+
     def flush(self) -> None:
         """Join everything that is in the sources, then find all pairs that are still owed.
 
@@ -294,16 +305,22 @@ class ChainStream(Runnable):
             >>> join.results(spark, f"{folder}/chain").count()
             2
         """
-        self.run_available()
-        if not self._chain.flushed:
-            self._chain.advance(None)
+        with closing(self._chain):
+            super().run_available()
+            if not self._chain.flushed:
+                self._chain.advance(None)
         # Again, because a crash may have come before it.
         self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
 
     def _start(self, interval: Duration | None = None) -> StreamingQuery:
         require_checkpoint(self._checkpoint, self._chain.writer, self._micro_batches - 1)
         self._chain.note()
-        return start_batches(self._rows, self._checkpoint, self._epoch, interval)
+        crew = self._chain.hire()
+        query = start_batches(self._rows, self._checkpoint, self._epoch, interval)
+        crew.is_awaited = lambda: bool(query.isActive)
+        if interval is not None:
+            threading.Thread(target=_close_after, args=(query, crew), daemon=True).start()
+        return query
 
     @property
     def _micro_batches(self) -> int:
@@ -324,6 +341,12 @@ class ChainStream(Runnable):
         store = self._chain.store.at()
         if self._sink is not None and not _is_empty(store, epoch):
             self._sink(read_epochs(spark, store, MATCHES, epoch, epoch), epoch)
+
+
+def _close_after(query: StreamingQuery, crew: Crew) -> None:
+    """Wait for the end of a query, then end its workers."""
+    with suppress(Exception), closing(crew):  # whoever started the query learns why it ended
+        query.awaitTermination()
 
 
 def _is_empty(store: ChainStore, epoch: int) -> bool:

@@ -1,24 +1,25 @@
-"""The meeting point of the workers of one epoch: a small server on the driver.
+"""The meeting point of the workers of a stage: a small server on the driver.
 
 It listens on the driver's own address only; on a local master, everybody does on the loopback one.
 
 Every task registers with its number, its own address and the number that Spark gave to this run of
-it. When all workers are there, each one gets the addresses of all, and the id of this attempt. If
-Spark runs the stage again, its tasks register anew and get another id. Everything that an attempt
-writes carries its id, so a task of an older attempt that is still alive can disturb nothing.
+it. When all workers are there, each one gets the addresses of all, and the id of this attempt; the
+connections stay, for what driver and workers tell each other. If Spark begins the stage again
+before that, its tasks register anew. Everything that an attempt writes carries its id, so a task of
+an older attempt that is still alive can disturb nothing.
 
 ``BarrierTaskContext.allGather`` is Spark's own way to do this; it polls once a second.
 """
 
 import secrets
 import socket
-import threading
 import time
-from contextlib import closing, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple
 
-from pyspark import BarrierTaskContext, SparkContext
+from pyspark import SparkContext
 
 from model.vocabulary.settings import JsonObject, is_int, is_text
 from spark_impl.join.messages import FrameProblem, encode_json
@@ -90,7 +91,7 @@ def addresses_of(context: SparkContext) -> tuple[str, str]:
 
 
 class Rendezvous:
-    """The server of the meeting point; it runs inside a ``with`` statement."""
+    """The server of the meeting point; it listens inside a ``with`` statement."""
 
     def __init__(
         self, host: str, workers: int, timeout_s: float = 300.0, bound_to: str | None = None
@@ -101,11 +102,8 @@ class Rendezvous:
         self.place = Place((host, port), secrets.token_hex(32), timeout_s)
         self._door = Door(self._listener, self.place.token)
         self._seats: dict[int, _Seat] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="rendezvous", daemon=True)
 
     def __enter__(self) -> "Rendezvous":
-        self._thread.start()
         return self
 
     def __exit__(
@@ -114,27 +112,24 @@ class Rendezvous:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop.set()
-        with suppress(OSError):  # a connection wakes the server at once; it is no stranger
-            address = self._listener.getsockname()[:2]
-            greet(address, {"token": self.place.token}, _TICK_S).close()
-        self._thread.join()
+        self._door.close()
+        for seat in self._seats.values():
+            seat.connection.close()
 
-    def _serve(self) -> None:
-        try:
-            while not self._stop.is_set():
-                for connection, greeting in self._door.wait(_TICK_S):
-                    if self._stop.is_set():
-                        connection.close()
-                    else:
-                        self._seat(connection, greeting)
-                self._forget_the_dead()
-                if len(self._seats) == self._workers:
-                    self._introduce()
-        finally:
-            self._door.close()
-            for seat in self._seats.values():
-                seat.connection.close()
+    def gather(
+        self, is_awaited: Callable[[], bool] = lambda: True
+    ) -> tuple[Meeting, list[socket.socket]] | None:
+        """Wait until all workers are there; return their meeting and the connections with them.
+
+        Return ``None`` as soon as they are not awaited any more.
+        """
+        while is_awaited():
+            for connection, greeting in self._door.wait(_TICK_S):
+                self._seat(connection, greeting)
+            self._forget_the_dead()
+            if len(self._seats) == self._workers:
+                return self._introduce()
+        return None
 
     def _seat(self, connection: socket.socket, greeting: JsonObject) -> None:
         """Register the newest run of a task; ids of runs only grow."""
@@ -171,18 +166,16 @@ class Rendezvous:
                 seat.connection.close()
                 del self._seats[number]
 
-    def _introduce(self) -> None:
+    def _introduce(self) -> tuple[Meeting, list[socket.socket]]:
         seats = [self._seats[number] for number in range(self._workers)]
-        answer = {
-            "attempt": secrets.token_hex(8),
-            "addresses": [list(seat.address) for seat in seats],
-        }
+        meeting = Meeting(secrets.token_hex(8), tuple([seat.address for seat in seats]))
+        answer = {"attempt": meeting.attempt, "addresses": [*map(list, meeting.addresses)]}
         for seat in seats:
             seat.connection.settimeout(GREETING_S)  # the answer fits into a buffer
-            with suppress(OSError):  # the other workers will notice that this one is gone
+            with suppress(OSError):  # this worker is gone, as the first to wait for it will notice
                 seat.connection.sendall(encode_json(answer))
-            seat.connection.close()
         self._seats.clear()
+        return meeting, [seat.connection for seat in seats]
 
 
 def host_of_worker(place: Place, executor: str) -> str:
@@ -190,23 +183,13 @@ def host_of_worker(place: Place, executor: str) -> str:
     return LOOPBACK if place.address[0] == LOOPBACK else executor.rpartition(":")[0]
 
 
-def meet_neighbours(
-    place: Place, context: BarrierTaskContext
-) -> tuple[str, dict[int, socket.socket]]:
-    """Return the id of this attempt of a stage, and the connections of a task with its neighbours.
-
-    Errors are those of :func:`meet` and :func:`join_neighbours`.
-    """
-    number = context.partitionId()
-    host = host_of_worker(place, context.getTaskInfos()[number].address)
-    with closing(listen(host)) as listener:
-        address = listener.getsockname()[:2]
-        meeting = meet(place, number, context.taskAttemptId(), address)
-        return meeting.attempt, join_neighbours(listener, number, meeting, place)
+def token_of(place: Place, meeting: Meeting) -> str:
+    """Return the token that workers of an attempt show each other."""
+    return f"{place.token}/{meeting.attempt}"
 
 
-def meet(place: Place, worker: int, run: int, address: Address) -> Meeting:
-    """Register a worker and wait for the others.
+def meet(place: Place, worker: int, run: int, address: Address) -> tuple[Meeting, socket.socket]:
+    """Register a worker and wait for the others; return the connection with the driver, too.
 
     Raise ``TimeoutError`` with one sentence if some of them are missing.
     """
@@ -214,28 +197,31 @@ def meet(place: Place, worker: int, run: int, address: Address) -> Meeting:
     greeting = {"token": place.token, "worker": worker, "run": run, "address": list(address)}
     try:
         connection = greet(place.address, greeting, place.timeout_s)
-        with connection:
-            return _read_meeting(read_json(connection, deadline))
+        try:
+            return _read_meeting(read_json(connection, deadline)), connection
+        except BaseException:
+            connection.close()
+            raise
     except (OSError, ValueError) as error:
         msg = f"worker {worker} did not meet the others within {place.timeout_s:g} s: {error}"
         raise TimeoutError(msg) from error
 
 
 def join_neighbours(
-    listener: socket.socket, worker: int, meeting: Meeting, place: Place
+    door: Door, worker: int, meeting: Meeting, place: Place
 ) -> dict[int, socket.socket]:
     """Connect a worker with its neighbours: it calls the right one, and the left one calls it.
+
+    ``door`` is that of the worker; it has :func:`token_of`.
 
     Raise ``TimeoutError`` with one sentence that names the missing neighbour.
     """
     deadline = time.monotonic() + place.timeout_s
-    token = f"{place.token}/{meeting.attempt}"
     found: dict[int, socket.socket] = {}
     missing = worker + 1
-    door = Door(listener, token)
     try:
         if missing < len(meeting.addresses):
-            shown = {"token": token, "worker": worker}
+            shown = {"token": token_of(place, meeting), "worker": worker}
             found[missing] = greet(meeting.addresses[missing], shown, place.timeout_s)
         missing = worker - 1
         while missing >= 0 and missing not in found:
@@ -260,6 +246,4 @@ def join_neighbours(
             connection.close()
         msg = f"worker {worker} is not connected with worker {missing}: {error}"
         raise TimeoutError(msg) from error
-    finally:
-        door.close()
     return found

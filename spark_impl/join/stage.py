@@ -1,39 +1,62 @@
-"""One epoch on Spark: a barrier stage with a task for every worker.
+"""A stage of Spark with a task for every worker, which runs one epoch or several.
 
 Rules of this file:
 
-* If a task fails, the stage fails, and Spark runs all of it again from the epoch before.
-* Rows go to the worker where their stream enters. Every worker has a row of its own, so that there
-  is a task for it even if there is nothing to do.
+* The rows of the first epoch go to the worker where their stream enters. Every worker has a row of
+  its own, so that there is a task for it even if there is nothing to do.
+* The rows of a later epoch are brought to the workers by a job with tasks of its own, so a stage
+  that stays leaves at least one slot free.
+* A stage ends with the connections to its workers. If one of them fails, all do; another stage
+  begins with the states of the last commit.
 """
 
+import socket
+import threading
 import time
+import uuid
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from model.vocabulary.join import STREAMS, S
+from model.vocabulary.join_predicates import Columns
+from model.vocabulary.settings import JsonObject
 from spark_impl.join.control import end_epoch
 from spark_impl.join.inputs import types_of
 from spark_impl.join.matching import Counts
+from spark_impl.join.messages import FrameProblem, encode_json
+from spark_impl.join.post import BROUGHT, IDLE_S, bring_rows, wanted_by
 from spark_impl.join.rendezvous import Rendezvous, addresses_of
 from spark_impl.join.store import Commit
-from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, read_summary, run_task
+from spark_impl.join.task import COLUMNS, OUTPUT, Plan, Summary, read_summary, run_task
+from spark_impl.join.transport import GREETING_S, read_json
 from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.session import EnvironmentProblem
 
 _EXECUTORS_COME_S = 15.0
 """Longest wait for the executors of a cluster that has just started."""
+_TICK_S = 0.5
+"""Interval at which the driver looks whether the stage still runs."""
+_CAUSE_S = 60.0
+"""Longest wait for Spark's own account of a failed stage."""
+_END_S = 10.0
+"""Longest wait for the end of a stage."""
 
 
-def check_slots(spark: SparkSession, workers: int) -> None:
-    """Raise :class:`EnvironmentProblem` unless all workers can run at the same time."""
+def check_slots(spark: SparkSession, workers: int) -> int:
+    """Return the number of task slots.
+
+    Raise :class:`EnvironmentProblem` unless all workers can run at the same time.
+    """
     master = str(spark.sparkContext.master)
     deadline = time.monotonic() + (0.0 if master.startswith("local[") else _EXECUTORS_COME_S)
     context = spark.sparkContext._jsc.sc()
@@ -46,35 +69,174 @@ def check_slots(spark: SparkSession, workers: int) -> None:
             )
             raise EnvironmentProblem(msg)
         time.sleep(0.1)
+    return slots
 
 
-def run_epoch(spark: SparkSession, rows: DataFrame | None, plan: Plan) -> list[Summary]:
-    """Run one epoch, of which nothing counts before it is committed; return the workers' reports.
+class StageLost(QueryProblem):
+    """A stage has failed; another one may run its epoch again."""
+
+
+class Stage:
+    """A stage whose workers run the epoch of ``plan``, then others if it ``stays``.
 
     ``rows`` have the columns of :func:`spark_impl.join.inputs.union_inputs`; ``None`` is a flush.
-    Raise :class:`QueryProblem` if the epoch fails.
+    Raise :class:`StageLost` if the stage fails, in any method.
     """
-    host, bound_to = addresses_of(spark.sparkContext)
-    workers = plan.config.workers
-    check_slots(spark, workers)
-    with Rendezvous(host, workers, bound_to=bound_to) as rendezvous:
-        task = partial(run_task, plan=plan, place=rendezvous.place)
-        more = types_of({stream: plan.config.columns(stream) for stream in STREAMS})
-        stage = _place_rows(spark, rows, workers, more).mapInArrow(
-            task, from_arrow_schema(SUMMARY), barrier=True
+
+    def __init__(
+        self, spark: SparkSession, rows: DataFrame | None, plan: Plan, *, stays: bool
+    ) -> None:
+        self.plan, self.stays = plan, stays
+        self.idle_since_s: float | None = None
+        """The moment at which its last epoch ended; ``None`` while one runs."""
+        self._context = spark.sparkContext
+        self._tag = f"straggler-{uuid.uuid4().hex}"
+        self._errors: list[Exception] = []
+        self._connections: list[socket.socket] = []
+        self._end = weakref.finalize(self, _close_all, self._connections)
+        host, bound_to = addresses_of(self._context)
+        with Rendezvous(host, plan.config.workers, bound_to=bound_to) as rendezvous:
+            task = partial(run_task, plan=plan, place=rendezvous.place, stays=stays)
+            self._columns = {**COLUMNS, **types_of(columns_of(plan))}
+            frame = _place_rows(spark, rows, plan.config.workers, self._columns).mapInArrow(
+                task, from_arrow_schema(OUTPUT), barrier=True
+            )
+            arguments = frame, self._context, self._tag, self._errors
+            self._job = threading.Thread(target=_run, args=arguments, name="stage", daemon=True)
+            self._job.start()
+            self._place = rendezvous.place
+            try:
+                met = rendezvous.gather(self._job.is_alive)
+            except BaseException:
+                self.close()
+                raise
+        if met is None:
+            raise self._lost("the workers have not met")
+        self._meeting, connections = met
+        self._connections += connections
+
+    def is_ready_for(self, plan: Plan) -> bool:
+        """Return whether the stage can run an epoch now."""
+        return (
+            self.idle_since_s is not None
+            and time.monotonic() - self.idle_since_s < IDLE_S
+            and self._job.is_alive()
+            and plan.fixed == self.plan.fixed
+            and not any(map(_is_closed, self._connections))
         )
-        # Spark runs a failed barrier stage again only if its output is shuffled.
-        shuffled = stage.repartition(1)
+
+    def begin(self, rows: DataFrame | None, plan: Plan, tasks: int) -> None:
+        """Begin an epoch after the first one; at most ``tasks`` tasks bring its rows."""
+        self.idle_since_s = None
+        self._tell([{}] * len(self._connections))
+        brought = [] if rows is None else self._bring(rows, tasks)
+        workers = len(self._connections)
+        self._tell(
+            [
+                {**plan.order, "brought": wanted_by(brought, number, workers)}
+                for number in range(workers)
+            ]
+        )
+
+    def finish(self, is_awaited: Callable[[], bool]) -> list[Summary]:
+        """Return the reports of the workers about the epoch that runs.
+
+        Raise :class:`QueryProblem` as soon as they are not awaited any more.
+        """
+        found = []
+        for number, connection in enumerate(self._connections):
+            try:
+                while not _has_answer(connection):
+                    if not is_awaited():
+                        msg = "the query was stopped"
+                        raise QueryProblem(msg)
+                    if not self._job.is_alive():
+                        raise self._lost(f"worker {number} has ended")
+                told = read_json(connection, time.monotonic() + GREETING_S)
+            except (OSError, FrameProblem) as error:
+                raise self._lost(f"worker {number} is lost: {error}") from error
+            found.append(read_summary(told))
+        self.idle_since_s = time.monotonic()
+        return found
+
+    def close(self) -> None:
+        """End the stage. Workers that wait end by themselves; those at work are stopped."""
+        self._end()
+        if self.idle_since_s is None and self._job.is_alive():
+            with suppress(Exception):  # Java may be gone
+                self._context.cancelJobsWithTag(self._tag)
+        self._job.join(_END_S)
+
+    def _bring(self, rows: DataFrame, tasks: int) -> list[tuple[int, ...]]:
+        bring = partial(bring_rows, meeting=self._meeting, place=self._place)
+        chosen = rows.select("stream", *self._columns).coalesce(tasks)
         try:
-            told = [read_summary(row.summary) for row in shuffled.collect()]
+            found = chosen.mapInArrow(bring, from_arrow_schema(BROUGHT)).collect()
         except (PySparkException, Py4JError) as error:
+            if any(map(_is_closed, self._connections)):
+                raise self._lost(sentence_of(error)) from error
             raise QueryProblem(sentence_of(error)) from error
-    summaries = sorted(told, key=lambda each: each.worker)
-    attempts = {each.attempt for each in summaries}
-    if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
-        msg = f"epoch {plan.epoch} is not the work of one attempt: {summaries}"
-        raise QueryProblem(msg)
-    return summaries
+        return [tuple(row) for row in found]
+
+    def _tell(self, orders: Sequence[JsonObject]) -> None:
+        for number, (connection, order) in enumerate(zip(self._connections, orders, strict=True)):
+            connection.settimeout(GREETING_S)
+            try:
+                connection.sendall(encode_json(order))
+            except OSError as error:
+                raise self._lost(f"worker {number} is lost: {error}") from error
+
+    def _lost(self, otherwise: str) -> StageLost:
+        """Return what to raise when the stage has failed: the first cause, as Spark knows it."""
+        _close_all(self._connections)
+        self._job.join(_CAUSE_S)
+        return StageLost(sentence_of(self._errors[0]) if self._errors else otherwise)
+
+
+def _run(frame: DataFrame, context: SparkContext, tag: str, errors: list[Exception]) -> None:
+    """Run a stage to its end; keep the error if it fails."""
+    try:
+        context.addJobTag(tag)
+        frame.collect()
+    except Exception as error:
+        errors.append(error)
+
+
+def _close_all(connections: Sequence[socket.socket]) -> None:
+    for each in connections:
+        each.close()
+
+
+def _has_answer(connection: socket.socket) -> bool:
+    """Wait for a moment; return whether a worker has said something.
+
+    Raise ``OSError`` if its connection is closed.
+    """
+    connection.settimeout(_TICK_S)
+    try:
+        if connection.recv(1, socket.MSG_PEEK):
+            return True
+    except TimeoutError:
+        return False
+    msg = "the connection was closed"
+    raise ConnectionError(msg)
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Return whether a worker that has nothing to say has closed its connection."""
+    connection.settimeout(0)
+    try:
+        connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def columns_of(plan: Plan) -> Mapping[str, Columns]:
+    """Return the columns of each stream besides the built-in ones."""
+    return {stream: plan.config.columns(stream) for stream in STREAMS}
 
 
 def make_commit(plan: Plan, summaries: Sequence[Summary]) -> Commit:
@@ -106,13 +268,13 @@ def make_commit(plan: Plan, summaries: Sequence[Summary]) -> Commit:
 
 
 def _place_rows(
-    spark: SparkSession, rows: DataFrame | None, workers: int, more: Mapping[str, str]
+    spark: SparkSession, rows: DataFrame | None, workers: int, columns: Mapping[str, str]
 ) -> DataFrame:
     """Return every row at the worker where its stream enters, and an empty row for every worker.
 
-    ``more`` are the columns of the rows besides :data:`COLUMNS`, and their types.
+    ``columns`` are those of the rows besides the stream, and their types.
     """
-    kinds = {"worker": "int", "stream": "string", **COLUMNS, **more}
+    kinds = {"worker": "int", "stream": "string", **columns}
     seats = spark.range(workers).select(
         F.col("id").cast("int").alias("worker"),
         *(F.lit(None).cast(kind).alias(name) for name, kind in kinds.items() if name != "worker"),

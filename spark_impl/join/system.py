@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,19 +76,24 @@ def run_chain(
             raise ValueError(msg)
     faults = {(fault.kind, fault.at) for fault in workload.faults}
     options = Options(recording=True, links=links)
-    chain = Chain(spark, config, folder, options=options)
-    for epoch, events in enumerate(workload.batches()):
-        rows = rows_of(spark, events, config)
-        if ("kill", epoch) in faults:
-            doomed = _DoomedChain(spark, config, folder, options=options)
-            with suppress(_Killed):
-                doomed.advance(rows)
-            on_kill(epoch)
-        if {("kill", epoch), ("restart", epoch)} & faults:
-            chain = Chain(spark, config, folder, options=options)
-        on_sent(sum(each.bytes_sent for each in chain.advance(rows)))
-    if workload.flush:
-        on_sent(sum(each.bytes_sent for each in chain.advance(None)))
+    with ExitStack() as stack:
+
+        def opened(kind: type[Chain] = Chain) -> Chain:
+            return stack.enter_context(closing(kind(spark, config, folder, options=options)))
+
+        chain = opened()
+        for epoch, events in enumerate(workload.batches()):
+            rows = rows_of(spark, events, config)
+            if ("kill", epoch) in faults:
+                with suppress(_Killed):
+                    opened(_DoomedChain).advance(rows)
+                on_kill(epoch)
+            if {("kill", epoch), ("restart", epoch)} & faults:
+                chain.close()
+                chain = opened()
+            on_sent(sum(each.bytes_sent for each in chain.advance(rows)))
+        if workload.flush:
+            on_sent(sum(each.bytes_sent for each in chain.advance(None)))
     return read_trace(folder)
 
 

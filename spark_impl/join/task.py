@@ -5,9 +5,10 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from socket import socket
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,13 @@ import pyarrow.compute as pc
 from pyspark import BarrierTaskContext
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import END_US, STREAMS, R, S
+from model.vocabulary.join import END_US, STREAMS, Decision, R, S
+from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.admission import Admitted, Arrivals, Rejections, check_times, count_reasons
 from spark_impl.join.checkpoint import WorkerState, adopt, decode_state, empty_state, encode_state
 from spark_impl.join.columns import check_integers, names_of
-from spark_impl.join.control import Clocks
+from spark_impl.join.control import Clocks, StreamClock
 from spark_impl.join.driving import drive
 from spark_impl.join.lane import count_accepted
 from spark_impl.join.matching import (
@@ -33,7 +35,8 @@ from spark_impl.join.matching import (
     to_arrow,
     tuples_from_arrow,
 )
-from spark_impl.join.rendezvous import Place, meet_neighbours
+from spark_impl.join.post import Brought, Post, take_post
+from spark_impl.join.rendezvous import Place
 from spark_impl.join.side import Matcher
 from spark_impl.join.store import KINDS, MATCHES, REJECTED, STATE, STEPS, ChainStore, name_of
 from spark_impl.join.transport import Links, NeighbourClosed
@@ -84,6 +87,34 @@ class Plan(NamedTuple):
     flush: bool
     options: Options
 
+    @property
+    def fixed(self) -> "Plan":
+        """What epochs have in common that the same stage can run one after the other."""
+        config = replace(self.config, block_size=1, decisions=())
+        return self._replace(config=config, states={}, clocks=Clocks(), epoch=0, flush=False)
+
+    @property
+    def order(self) -> JsonObject:
+        """What a worker has to know about an epoch, besides :attr:`fixed`, as plain data."""
+        return {
+            "epoch": self.epoch,
+            "flush": self.flush,
+            "clocks": self.clocks,
+            "block_size": self.config.block_size,
+            "decisions": self.config.decisions,
+        }
+
+    def following(self, order: JsonObject) -> "Plan":
+        """Return the plan of a later epoch in the same stage, from its :attr:`order`."""
+        decisions = tuple([Decision(*each) for each in order["decisions"]])
+        return self._replace(
+            config=replace(self.config, block_size=order["block_size"], decisions=decisions),
+            states={},
+            clocks=Clocks(*(StreamClock(*each) for each in order["clocks"])),
+            epoch=order["epoch"],
+            flush=order["flush"],
+        )
+
 
 class Summary(NamedTuple):
     """The report of a worker about its epoch; a stream that does not enter here has neutral values.
@@ -120,31 +151,56 @@ class Summary(NamedTuple):
     """Number of bytes sent to its neighbours."""
 
 
-SUMMARY = pa.schema([("summary", pa.string())])
-"""Column of the output of a task: its :class:`Summary` as JSON."""
+OUTPUT = pa.schema([("worker", pa.int64())])
+"""Columns of the output of a task, which has no rows."""
 
 
-def read_summary(text: str) -> Summary:
-    """Return what a task has told."""
-    told: dict[str, Any] = json.loads(text)
+def read_summary(told: JsonObject) -> Summary:
+    """Return what a worker has told."""
     counts = {name: Counts(*each) for name, each in told.items() if isinstance(each, list)}
-    return Summary(**(told | counts))
+    return Summary(**{**told, **counts})
 
 
 def run_task(
-    batches: Iterable[pa.RecordBatch], plan: Plan, place: Place
+    batches: Iterable[pa.RecordBatch], plan: Plan, place: Place, *, stays: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Run one worker, as a barrier task of ``mapInArrow``."""
+    """Run one worker, as a barrier task of ``mapInArrow``, for one epoch or for several.
+
+    ``batches`` have the rows of the first epoch, which ``plan`` is about. What the worker has found
+    is in the store, and its report is sent to the driver: the task has no output.
+    """
     context = BarrierTaskContext.get()
-    number = context.partitionId()
-    _require_all(context, plan.config.workers)
-    arrivals = _read_arrivals(pa.Table.from_batches(batches), plan, number)
+    number, patience_s = context.partitionId(), plan.options.patience_s
+    rows = _own_rows(pa.Table.from_batches(batches), number)
+    arrivals, nothing = _read_arrivals(rows, plan, number), rows.schema.empty_table()
+    with take_post(place, context, patience_s, stays=stays) as post:
+        summary, state = _run_epoch(plan, number, arrivals, None, post)
+        post.report(summary._asdict())
+        while stays and (order := post.next_order()) is not None:
+            plan = plan.following(order)
+            rows = post.take_brought([Brought(*each) for each in order["brought"]], nothing)
+            arrivals = _read_arrivals(rows, plan, number)
+            summary, state = _run_epoch(plan, number, arrivals, state, post)
+            post.report(summary._asdict())
+    yield from ()
+
+
+def _run_epoch(
+    plan: Plan,
+    number: int,
+    arrivals: Mapping[str, Arrivals],
+    before: WorkerState | None,
+    post: Post,
+) -> tuple[Summary, WorkerState]:
+    """Run a worker in an epoch; return its report and its state afterwards.
+
+    ``before`` is its state after the epoch before; without it, that is in the store.
+    """
     steps, kept = list[str](), dict[str, list[Tuples]]()
-    worker = _make_worker(plan, number, steps, kept)
-    attempt, connections = meet_neighbours(place, context)
-    links = plan.options.links(number, plan.epoch, connections, plan.options.patience_s)
+    worker = _make_worker(plan, number, before, steps, kept)
+    links = plan.options.links(number, plan.epoch, post.neighbours, plan.options.patience_s)
     links.schemas = {each: schema_of(plan.config.columns(each)) for each in STREAMS}
-    name = name_of(attempt, number)
+    name = name_of(post.attempt, number)
     with closing(links):
         matches, busy_us = _find_pairs(worker, arrivals, links, plan, name)
     state = worker.state()
@@ -154,16 +210,16 @@ def run_task(
         STATE: pa.table({"number": [number], "content": [encode_state(state)]}),
     }
     for stream, parts in kept.items():
-        kind, rows = f"admitted-{stream}", pa.Table.from_batches([*map(to_arrow, parts)])
-        tables[kind] = rows.rename_columns(plan.store.kinds[kind].names)
-    for kind, rows in tables.items():
-        plan.store.write(kind, plan.epoch, rows, name)
+        kind, table = f"admitted-{stream}", pa.Table.from_batches([*map(to_arrow, parts)])
+        tables[kind] = table.rename_columns(plan.store.kinds[kind].names)
+    for kind, table in tables.items():
+        plan.store.write(kind, plan.epoch, table, name)
     intakes = [each.intake or Admitted() for each in state]
     summary = Summary(
         worker=number,
-        attempt=attempt,
+        attempt=post.attempt,
         rows={MATCHES: sum(matches.values())}
-        | {kind: rows.num_rows for kind, rows in tables.items()},
+        | {kind: table.num_rows for kind, table in tables.items()},
         matches=matches,
         reasons=count_reasons(worker.rejections),
         offered=sum(len(own.seq) for own in arrivals.values()),
@@ -177,7 +233,7 @@ def run_task(
         busy_us=busy_us,
         bytes_sent=links.bytes_sent,
     )
-    yield pa.RecordBatch.from_pylist([{"summary": json.dumps(summary._asdict())}], SUMMARY)
+    return summary, state
 
 
 def _find_pairs(
@@ -206,26 +262,19 @@ def _find_pairs(
             raise
 
 
-def _require_all(context: BarrierTaskContext, workers: int) -> None:
-    """Raise ``RuntimeError`` if Spark left some tasks out of this attempt.
-
-    It does if one task fails while another one ends: the stage runs again without the one that
-    ended, whose neighbours would wait for it until their patience ends. Once these fail as well,
-    Spark runs all of them.
-    """
-    tasks = len(context.getTaskInfos())
-    if tasks != workers:
-        msg = f"Spark started {tasks} of {workers} workers again"
-        raise RuntimeError(msg)
-
-
 def _make_worker(
-    plan: Plan, number: int, steps: list[str], kept: dict[str, list[Tuples]]
+    plan: Plan,
+    number: int,
+    before: WorkerState | None,
+    steps: list[str],
+    kept: dict[str, list[Tuples]],
 ) -> Worker:
     """Return a worker with the state after the epoch before, which may have had other workers."""
     matcher, workers = Matcher(plan.config, plan.free, plan.ranks), plan.config.workers
 
     def load(old: int) -> WorkerState:
+        if before is not None:
+            return before
         if not plan.states:
             return empty_state()
         return decode_state(plan.store.read_state(plan.states[old], STATE)["content"])
@@ -274,13 +323,17 @@ def rejections_table(rejections: Sequence[Rejections]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _read_arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arrivals]:
-    """Return the arrivals of the streams that enter here, in order; none in a flush."""
+def _own_rows(given: pa.Table, number: int) -> pa.Table:
+    """Return the rows of a task without the one that made Spark start it."""
     seats = given.column("stream").is_null()
     if given.filter(seats).column("worker").to_pylist() != [number]:
         msg = f"the rows of worker {number} went elsewhere"
         raise RuntimeError(msg)
-    rows = given.filter(pc.invert(seats))
+    return given.filter(pc.invert(seats)).drop_columns("worker")
+
+
+def _read_arrivals(rows: pa.Table, plan: Plan, number: int) -> dict[str, Arrivals]:
+    """Return the arrivals of the streams that enter here, in order; none in a flush."""
     for name in (each for each in COLUMNS if each != "value"):
         if rows.column(name).null_count:
             msg = f"the column {name!r} has {rows.column(name).null_count} rows without a value"

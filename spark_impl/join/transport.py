@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* A socket listens only on the executor's own address, and only until the neighbour has connected.
+* A socket listens only on the executor's own address, and only as long as somebody may come: the
+  neighbour, and in a stage that stays tasks with rows.
 * Every socket that listens does so behind a :class:`Door`. A client shows the token of the job
   first, and sends nothing more until it gets an answer. Any other client is refused and logged, and
   keeps nobody else waiting: neither by silence nor by numbers.
@@ -114,6 +115,10 @@ class Door:
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ)
 
+    def fileno(self) -> int:
+        """Return the number by which ``select`` waits until there is something to do here."""
+        return self._selector.fileno()
+
     def wait(self, timeout_s: float) -> Iterator[tuple[socket.socket, JsonObject]]:
         """Yield connections that have shown the token meanwhile, with their greetings."""
         ready = [key.data for key, _ in self._selector.select(min(timeout_s, GREETING_S))]
@@ -222,7 +227,7 @@ class Links:
         self.number, self.epoch = number, epoch
         self.schemas = BUILT_IN
         """Columns of the tuples in blocks, by stream."""
-        self._parting = False
+        self._parting = self._has_parted = False
         self._patience_s = patience_s
         self._selector = selectors.DefaultSelector()
         self._peers: dict[int, _Peer] = {}
@@ -276,11 +281,13 @@ class Links:
             peer.unsent += frame(BYE)
         while any(peer.unsent or not peer.gone for peer in self._peers.values()):
             self.exchange((), _PING_S)
+        self._has_parted = True
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, unless the neighbours have parted: the next epoch needs them."""
         for peer in self._peers.values():
-            peer.connection.close()
+            if not self._has_parted:
+                peer.connection.close()
         self._selector.close()
 
     def _send(self, neighbour: int, peer: _Peer) -> None:

@@ -116,9 +116,9 @@ def _register(said: Mapping[str, Any]) -> None:
     """Let two workers meet, of which one says something else, behind one that left at once."""
     with (
         Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous,
-        ThreadPoolExecutor(1) as pool,
+        ThreadPoolExecutor(2) as pool,
     ):
-        place = rendezvous.place
+        place, driver = rendezvous.place, pool.submit(rendezvous.gather)
         own: dict[str, Any] = {"token": place.token, "worker": 0, "address": [HOST, 1], "run": 0}
         greet(place.address, {**own, "address": [AWAY, 7]}, PATIENCE_S).close()
         other = pool.submit(meet, place, 1, 1, (HOST, 2))
@@ -128,8 +128,12 @@ def _register(said: Mapping[str, Any]) -> None:
                 reason = ""
             except OSError as error:
                 reason = str(error)
-                meet(place, 0, 1, (HOST, 1))
-        (host, _), right = other.result().addresses
+                meet(place, 0, 1, (HOST, 1))[1].close()
+        met = driver.result()
+        assert met is not None
+        for connection in (other.result()[1], *met[1]):
+            connection.close()
+        (host, _), right = other.result()[0].addresses
         assert (host[:3], right) == (HOST[:3], (HOST, 2))
     if reason:
         raise ValueError(reason)

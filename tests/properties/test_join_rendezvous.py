@@ -4,8 +4,9 @@ import json
 import logging
 import socket
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -21,9 +22,11 @@ from spark_impl.join.rendezvous import (
     join_neighbours,
     meet,
 )
-from spark_impl.join.transport import STRANGERS_MAX, Address, listen
+from spark_impl.join.transport import STRANGERS_MAX, Address, Door, listen
 
 HOST = "127.0.0.1"
+SHARED = "token/attempt"
+"""What neighbours show each other."""
 PATIENCE_S = 60.0
 LAST_RUN = (1 << 63) - 1
 """The run of the right workers, which no other one exceeds."""
@@ -100,10 +103,37 @@ def wait_for_end(connection: socket.socket) -> bytes:
     return found
 
 
+@contextmanager
+def served() -> Iterator[Rendezvous]:
+    """Let a rendezvous of two workers gather them again and again."""
+    over = threading.Event()
+
+    def serve(rendezvous: Rendezvous) -> None:
+        while met := rendezvous.gather(lambda: not over.is_set()):
+            for connection in met[1]:
+                connection.close()
+
+    with Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous:
+        server = threading.Thread(target=serve, args=(rendezvous,))
+        server.start()
+        try:
+            yield rendezvous
+        finally:
+            over.set()
+            server.join()
+
+
+def meet_alone(place: Place, number: int, run: int) -> Meeting:
+    """Let a worker meet the other one."""
+    meeting, connection = meet(place, number, run, (HOST, number + 1))
+    connection.close()
+    return meeting
+
+
 def meet_all(place: Place, run: int = LAST_RUN) -> list[Meeting]:
     """Let both workers of a chain of two meet."""
     with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(meet, place, number, run, (HOST, number + 1)) for number in (0, 1)]
+        jobs = [pool.submit(meet_alone, place, number, run) for number in (0, 1)]
         return [job.result() for job in jobs]
 
 
@@ -132,7 +162,7 @@ def require_meeting(place: Place) -> None:
 def test_right_workers_meet_whatever_peers_and_strangers_said(
     reached: Reached, peers: list[tuple[dict[str, Any], bytes]], strangers: list[bytes]
 ) -> None:
-    with Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous, ExitStack() as stack:
+    with served() as rendezvous, ExitStack() as stack:
         place = rendezvous.place
         for noise in strangers:
             connection = socket.create_connection(place.address, timeout=PATIENCE_S)
@@ -149,7 +179,7 @@ def test_right_workers_meet_whatever_peers_and_strangers_said(
 
 
 def test_six_hundred_silent_strangers_exhaust_nothing() -> None:
-    with Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous, ExitStack() as stack:
+    with served() as rendezvous, ExitStack() as stack:
         threads = threading.active_count()
         for _ in range(600):
             connection = socket.create_connection(rendezvous.place.address, timeout=PATIENCE_S)
@@ -171,11 +201,13 @@ def test_a_worker_finds_its_neighbour_whoever_else_knows_the_token(
             own = said.get("worker")
             if isinstance(own, int) and not isinstance(own, bool) and own == 0:
                 continue  # it says that it is the neighbour
-            shown = json.dumps({**said, "token": "token/attempt"}).encode()
+            shown = json.dumps({**said, "token": SHARED}).encode()
             tell(addresses[1], messages.frame(messages.JSON, shown)).close()
         with ThreadPoolExecutor(2) as pool:
             jobs = [
-                pool.submit(join_neighbours, listener, number, meeting, place)
+                pool.submit(
+                    join_neighbours, Door(listener, "token/attempt"), number, meeting, place
+                )
                 for number, listener in enumerate((left, right))
             ]
             found = [job.result() for job in jobs]

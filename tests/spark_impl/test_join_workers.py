@@ -64,7 +64,7 @@ def test_a_neighbour_that_never_calls_is_named(monkeypatch: pytest.MonkeyPatch) 
         meeting = Meeting("attempt", ((HOST, 1), listener.getsockname()[:2]))
         sentence = "^worker 1 is not connected with worker 0: no connection before the deadline$"
         with pytest.raises(TimeoutError, match=sentence):
-            join_neighbours(listener, 1, meeting, Place((HOST, 1), TOKEN, 20.0))
+            join_neighbours(Door(listener, TOKEN), 1, meeting, Place((HOST, 1), TOKEN, 20.0))
     assert now_s[0] == 24.0
 
 

@@ -1,0 +1,133 @@
+"""The workers of a chain: a stage that stays from epoch to epoch, if there are slots for it.
+
+Rules of this file:
+
+* Between two epochs the workers are only kept to save time. They end if another chain of the
+  session needs their slots, and nothing is lost with them.
+* A failed epoch runs again in a new stage, as often as Spark would run a stage again.
+"""
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_impl.join.stage import Stage, StageLost, check_slots
+from spark_impl.join.task import Plan, Summary
+from spark_impl.runtime.failures import QueryProblem
+
+_ATTEMPTS = ("spark.stage.maxConsecutiveAttempts", "4")
+"""Setting of Spark: how often it runs a stage that fails, if it runs failed tasks again."""
+log = logging.getLogger("straggler.join")
+
+
+class Crew:
+    """The workers of one chain."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._stage: Stage | None = None
+        self._busy = threading.RLock()
+        """Held while an epoch runs."""
+        self.slots = 0
+        """Number of slots that the stage has."""
+        self.is_awaited: Callable[[], bool] = lambda: True
+        """Returns whether anybody still waits for an epoch that runs."""
+        with _registered:
+            _crews.add(self)
+
+    def run(self, rows: DataFrame | None, plan: Plan) -> list[Summary]:
+        """Run one epoch, of which nothing counts before it is committed; return the reports.
+
+        ``rows`` have the columns of :func:`spark_impl.join.inputs.union_inputs`; ``None`` is a
+        flush. Raise :class:`QueryProblem` if the epoch fails, or is not awaited any more.
+        """
+        with self._busy:
+            try:
+                summaries = _check(plan, self._attempt(rows, plan))
+            except BaseException:
+                self.close()
+                raise
+            if self._stage is not None and (plan.flush or not self._stage.stays):
+                self.close()
+            return summaries
+
+    def close(self) -> None:
+        """End the workers; the next epoch has new ones."""
+        with self._busy:
+            stage, self._stage, self.slots = self._stage, None, 0
+            if stage is not None:
+                stage.close()
+
+    def leave(self) -> None:
+        """End the workers if no epoch runs."""
+        if self._busy.acquire(blocking=False):
+            try:
+                self.close()
+            finally:
+                self._busy.release()
+
+    def _attempt(self, rows: DataFrame | None, plan: Plan) -> list[Summary]:
+        left = _attempts(self._spark.sparkContext)
+        while True:
+            left -= 1
+            try:
+                return self._begin(rows, plan).finish(self.is_awaited)
+            except StageLost as lost:
+                self.close()
+                if not left:
+                    raise
+                log.info("epoch %d runs again: %s", plan.epoch, lost)
+
+    def _begin(self, rows: DataFrame | None, plan: Plan) -> Stage:
+        workers = plan.config.workers
+        slots = check_slots(self._spark, workers)
+        if self._stage is not None and self._stage.is_ready_for(plan):
+            free = slots - sum(each.slots for each in list(_crews))
+            self._stage.begin(rows, plan, max(1, free))
+            return self._stage
+        self.close()
+        stays = self._find_room(slots, workers)
+        self._stage = Stage(self._spark, rows, plan, stays=stays)
+        return self._stage
+
+    def _find_room(self, slots: int, workers: int) -> bool:
+        """Return whether workers may stay: one slot is left for the tasks that bring rows."""
+        with _registered:
+            others = [each for each in _crews if each is not self and each.slots]
+            for each in others:
+                if slots - sum(other.slots for other in others) < workers:
+                    each.leave()
+            free = slots - sum(each.slots for each in others)
+            if free <= workers:
+                log.info(
+                    "%d workers start anew for every epoch: %d slots are free, and to stay they"
+                    " need one more than workers",
+                    workers,
+                    free,
+                )
+            self.slots = workers
+        return free > workers
+
+
+_registered = threading.Lock()
+_crews = weakref.WeakSet[Crew]()
+"""All crews of this process."""
+
+
+def _attempts(context: SparkContext) -> int:
+    """Return how often an epoch is tried: once if Spark runs no failed task again."""
+    again = context._jsc.sc().taskScheduler().maxTaskFailures() > 1
+    return int(context.getConf().get(*_ATTEMPTS)) if again else 1
+
+
+def _check(plan: Plan, summaries: Sequence[Summary]) -> list[Summary]:
+    """Return reports in the order of workers; raise :class:`QueryProblem` if they do not fit."""
+    attempts = {each.attempt for each in summaries}
+    if len(attempts) != 1 or [each.worker for each in summaries] != [*range(len(summaries))]:
+        msg = f"epoch {plan.epoch} is not the work of one attempt: {summaries}"
+        raise QueryProblem(msg)
+    return [*summaries]
