@@ -34,6 +34,8 @@ class Crew:
         """Held while an epoch runs."""
         self.slots = 0
         """Number of slots that the stage has."""
+        self._is_in_the_way = False
+        """True if another chain waits for the slots."""
         self.is_awaited: Callable[[], bool] = lambda: True
         """Returns whether anybody still waits for an epoch that runs."""
         with _registered:
@@ -51,7 +53,9 @@ class Crew:
             except BaseException:
                 self.close()
                 raise
-            if self._stage is not None and (plan.flush or not self._stage.stays):
+            if self._stage is not None and (
+                plan.flush or self._is_in_the_way or not self._stage.stays
+            ):
                 self.close()
             return summaries
 
@@ -59,11 +63,13 @@ class Crew:
         """End the workers; the next epoch has new ones."""
         with self._busy:
             stage, self._stage, self.slots = self._stage, None, 0
+            self._is_in_the_way = False
             if stage is not None:
                 stage.close()
 
     def leave(self) -> None:
-        """End the workers if no epoch runs."""
+        """End the workers as soon as no epoch runs."""
+        self._is_in_the_way = True
         if self._busy.acquire(blocking=False):
             try:
                 self.close()
@@ -85,9 +91,10 @@ class Crew:
     def _begin(self, rows: DataFrame | None, plan: Plan) -> Stage:
         workers = plan.config.workers
         slots = check_slots(self._spark, workers)
-        if self._stage is not None and self._stage.is_ready_for(plan):
-            free = slots - sum(each.slots for each in list(_crews))
-            self._stage.begin(rows, plan, max(1, free))
+        with _registered:
+            free = slots - sum(each.slots for each in _crews)
+        if self._stage is not None and free > 0 and self._stage.is_ready_for(plan):
+            self._stage.begin(rows, plan, free)
             return self._stage
         self.close()
         stays = self._find_room(slots, workers)

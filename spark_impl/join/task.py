@@ -89,13 +89,13 @@ class Plan(NamedTuple):
 
     @property
     def fixed(self) -> "Plan":
-        """What epochs have in common that the same stage can run one after the other."""
+        """The part that epochs of one stage have in common."""
         config = replace(self.config, block_size=1, decisions=())
         return self._replace(config=config, states={}, clocks=Clocks(), epoch=0, flush=False)
 
     @property
     def order(self) -> JsonObject:
-        """What a worker has to know about an epoch, besides :attr:`fixed`, as plain data."""
+        """The rest, as plain data: with it, a worker of the stage knows the epoch."""
         return {
             "epoch": self.epoch,
             "flush": self.flush,

@@ -26,7 +26,7 @@ from spark_impl.join.transport import STRANGERS_MAX, Address, Door, listen
 
 HOST = "127.0.0.1"
 SHARED = "token/attempt"
-"""What neighbours show each other."""
+"""Token that neighbours show each other."""
 PATIENCE_S = 60.0
 LAST_RUN = (1 << 63) - 1
 """The run of the right workers, which no other one exceeds."""

@@ -26,7 +26,6 @@ from spark_impl.join import (
     progress,
     results,
     snapshots,
-    stage,
 )
 from spark_impl.join.chain import Chain
 from spark_impl.join.store import load_store
@@ -125,23 +124,6 @@ def test_a_stream_that_never_sent_follows_the_other_one(
 
 
 # --------------------------------------------------------------------------------------- failures
-
-
-@pytest.mark.fails_tasks
-def test_workers_without_all_of_their_neighbours_do_not_wait_for_them(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Spark may run a failed stage again without a task that ended just then."""
-    place = stage._place_rows
-    monkeypatch.setattr(
-        stage,
-        "_place_rows",
-        lambda spark, rows, workers, more: place(spark, rows, workers - 1, more),
-    )
-    case = case_with(workers=3)
-    chain = Chain(spark, JoinConfig.from_json(case.config), tmp_path / "store")
-    with pytest.raises(QueryProblem, match=r"^Spark started 2 of 3 workers again$"):
-        chain.advance(rows_of(spark, case.arrivals))
 
 
 def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def noted(folder: Path, dying: int | None, number: int, epoch: int, *given: Any)
 def test_a_worker_that_is_killed_costs_no_pair(
     spark: SparkSession, tmp_path: Path, dying: int | None
 ) -> None:
-    """It is killed in an epoch, the first one of its stage or another one, or between two."""
+    """The kill comes in an epoch, the first one of a stage or another one, or between two."""
     case, stages = case_with(workers=3, batches=4), list[int]()
     options = Options(links=partial(noted, tmp_path, dying))
     with opened(spark, case, tmp_path / "store", options) as chain:
