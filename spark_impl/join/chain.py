@@ -152,12 +152,15 @@ class Chain:
             raise self._moved_on() from error
         self._register = found
 
-    def advance(self, rows: DataFrame | None) -> list[Summary]:
+    def advance(
+        self, rows: DataFrame | None, is_awaited: Callable[[], bool] = lambda: True
+    ) -> list[Summary]:
         """Run the next epoch.
 
         ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush. Raise
-        :class:`QueryProblem` if it fails, and :class:`InputProblem` if another chain has run it, or
-        what workers wrote is not in the store; then nothing of it counts.
+        :class:`QueryProblem` if it fails or is not awaited any more, and :class:`InputProblem` if
+        another chain has run it, or what workers wrote is not in the store; then nothing of it
+        counts.
         """
         note_history(self.writer)
         view = self.writer.look()
@@ -172,7 +175,7 @@ class Chain:
             self._since_ns = time.monotonic_ns()
         try:
             plan = self._begin(rows)
-            summaries = self._crew.run(rows, plan)
+            summaries = self._crew.run(rows, plan, is_awaited)
             ended_ns = time.monotonic_ns()
             done = self._conclude(make_commit(plan, summaries), summaries, ended_ns)
             written = {name_of(each.attempt, each.worker): each.rows for each in summaries}

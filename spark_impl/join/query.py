@@ -281,6 +281,8 @@ class ChainStream(Runnable):
         self._rows = rows
         self._sink = sink
         self._checkpoint = checkpoint
+        self._query: StreamingQuery | None = None
+        """The query that was started last, once it has started."""
 
     @property
     def _root(self) -> Location:
@@ -316,8 +318,8 @@ class ChainStream(Runnable):
         require_checkpoint(self._checkpoint, self._chain.writer, self._micro_batches - 1)
         self._chain.note()
         crew = self._chain.hire()
-        query = start_batches(self._rows, self._checkpoint, self._epoch, interval)
-        crew.is_awaited = lambda: bool(query.isActive)
+        self._query = None
+        self._query = query = start_batches(self._rows, self._checkpoint, self._epoch, interval)
         if interval is not None:
             threading.Thread(target=_close_after, args=(query, crew), daemon=True).start()
         return query
@@ -327,11 +329,14 @@ class ChainStream(Runnable):
         """Number of micro-batches that have been joined; a flush is none."""
         return self._chain.epochs - self._chain.flushed
 
+    def _is_active(self) -> bool:
+        return self._query is None or bool(self._query.isActive)
+
     def _epoch(self, rows: DataFrame, batch: int) -> None:
         """Run an epoch for a micro-batch. After a crash, Spark calls it again for the same one."""
         expected = self._micro_batches
         if batch == expected:
-            self._chain.advance(rows)  # refuses what comes after a flush
+            self._chain.advance(rows, self._is_active)  # refuses what comes after a flush
         elif batch != expected - 1:
             msg = f"the stream is at micro-batch {batch}, but {self._root} expects {expected}"
             raise InputProblem(msg)

@@ -36,12 +36,12 @@ class Crew:
         """Number of slots that the stage has."""
         self._is_in_the_way = False
         """True if another chain waits for the slots."""
-        self.is_awaited: Callable[[], bool] = lambda: True
-        """Returns whether anybody still waits for an epoch that runs."""
         with _registered:
             _crews.add(self)
 
-    def run(self, rows: DataFrame | None, plan: Plan) -> list[Summary]:
+    def run(
+        self, rows: DataFrame | None, plan: Plan, is_awaited: Callable[[], bool]
+    ) -> list[Summary]:
         """Run one epoch, of which nothing counts before it is committed; return the reports.
 
         ``rows`` have the columns of :func:`spark_impl.join.inputs.union_inputs`; ``None`` is a
@@ -49,7 +49,7 @@ class Crew:
         """
         with self._busy:
             try:
-                summaries = _check(plan, self._attempt(rows, plan))
+                summaries = _check(plan, self._attempt(rows, plan, is_awaited))
             except BaseException:
                 self.close()
                 raise
@@ -76,12 +76,14 @@ class Crew:
             finally:
                 self._busy.release()
 
-    def _attempt(self, rows: DataFrame | None, plan: Plan) -> list[Summary]:
+    def _attempt(
+        self, rows: DataFrame | None, plan: Plan, is_awaited: Callable[[], bool]
+    ) -> list[Summary]:
         left = _attempts(self._spark.sparkContext)
         while True:
             left -= 1
             try:
-                return self._begin(rows, plan).finish(self.is_awaited)
+                return self._begin(rows, plan).finish(is_awaited)
             except StageLost as lost:
                 self.close()
                 if not left:

@@ -127,11 +127,9 @@ def test_an_epoch_that_nobody_awaits_is_given_up(spark: SparkSession, tmp_path: 
     first, second = (rows_of(spark, events) for events in case.batches())
     slow = Options(links=late)
     with opened(spark, case, tmp_path, slow) as chain:
-        chain._crew.is_awaited = lambda: False
         with pytest.raises(QueryProblem, match=r"^the query was stopped$"):
-            chain.advance(first)
+            chain.advance(first, lambda: False)
         wait_until(lambda: nothing_runs(spark))
-        chain._crew.is_awaited = lambda: True
         for rows in (first, second, None):
             chain.advance(rows)
     assert counted(results(spark, tmp_path)) == nested_loop(case)
