@@ -289,9 +289,9 @@ class ChainStream(Runnable):
         return self._chain.store.root
 
     def run_available(self) -> None:
-        """Join everything that is in the sources now.
+        """Join everything that is in the sources now, then end the workers.
 
-        Raise :class:`QueryProblem` if it fails.
+        Errors are those of :meth:`spark_impl.runtime.queries.Runnable.run_available`.
         """
         with closing(self._chain):
             super().run_available()

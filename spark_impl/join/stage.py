@@ -80,11 +80,18 @@ class Stage:
     """A stage whose workers run the epoch of ``plan``, then others if it ``stays``.
 
     ``rows`` have the columns of :func:`spark_impl.join.inputs.union_inputs`; ``None`` is a flush.
-    Raise :class:`StageLost` if the stage fails, in any method.
+    Raise :class:`StageLost` if the stage fails, in any method, and :class:`QueryProblem` as soon as
+    an epoch that runs is not awaited any more.
     """
 
     def __init__(
-        self, spark: SparkSession, rows: DataFrame | None, plan: Plan, *, stays: bool
+        self,
+        spark: SparkSession,
+        rows: DataFrame | None,
+        plan: Plan,
+        is_awaited: Callable[[], bool],
+        *,
+        stays: bool,
     ) -> None:
         self.plan, self.stays = plan, stays
         self.idle_since_s: float | None = None
@@ -106,7 +113,9 @@ class Stage:
             self._job.start()
             self._place = rendezvous.place
             try:
-                met = rendezvous.gather(self._job.is_alive)
+                met = rendezvous.gather(lambda: self._job.is_alive() and is_awaited())
+                if met is None and self._job.is_alive():
+                    raise _stopped()
             except BaseException:
                 self.close()
                 raise
@@ -139,17 +148,13 @@ class Stage:
         )
 
     def finish(self, is_awaited: Callable[[], bool]) -> list[Summary]:
-        """Return the reports of the workers about the epoch that runs.
-
-        Raise :class:`QueryProblem` as soon as they are not awaited any more.
-        """
+        """Return the reports of the workers about the epoch that runs."""
         found = []
         for number, connection in enumerate(self._connections):
             try:
                 while not _has_answer(connection):
                     if not is_awaited():
-                        msg = "the query was stopped"
-                        raise QueryProblem(msg)
+                        raise _stopped()
                     if not self._job.is_alive():
                         raise self._lost(f"worker {number} has ended")
                 told = read_json(connection, time.monotonic() + GREETING_S)
@@ -191,6 +196,10 @@ class Stage:
         _close_all(self._connections)
         self._job.join(_CAUSE_S)
         return StageLost(sentence_of(self._errors[0]) if self._errors else otherwise)
+
+
+def _stopped() -> QueryProblem:
+    return QueryProblem("the query was stopped")
 
 
 def _run(frame: DataFrame, context: SparkContext, tag: str, errors: list[Exception]) -> None:

@@ -83,14 +83,14 @@ class Crew:
         while True:
             left -= 1
             try:
-                return self._begin(rows, plan).finish(is_awaited)
+                return self._begin(rows, plan, is_awaited).finish(is_awaited)
             except StageLost as lost:
                 self.close()
                 if not left:
                     raise
                 log.info("epoch %d runs again: %s", plan.epoch, lost)
 
-    def _begin(self, rows: DataFrame | None, plan: Plan) -> Stage:
+    def _begin(self, rows: DataFrame | None, plan: Plan, is_awaited: Callable[[], bool]) -> Stage:
         workers = plan.config.workers
         slots = check_slots(self._spark, workers)
         with _registered:
@@ -100,7 +100,7 @@ class Crew:
             return self._stage
         self.close()
         stays = self._find_room(slots, workers)
-        self._stage = Stage(self._spark, rows, plan, stays=stays)
+        self._stage = Stage(self._spark, rows, plan, is_awaited, stays=stays)
         return self._stage
 
     def _find_room(self, slots: int, workers: int) -> bool:

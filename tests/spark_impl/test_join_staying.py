@@ -25,6 +25,7 @@ from spark_impl.join.chain import Chain
 from spark_impl.join.messages import encode_json
 from spark_impl.join.post import Brought, Post, bring_rows, wanted_by
 from spark_impl.join.rendezvous import Meeting, Place
+from spark_impl.join.stage import check_slots
 from spark_impl.join.system import rows_of
 from spark_impl.join.task import Options
 from spark_impl.join.transport import Door, Links, listen
@@ -141,7 +142,7 @@ def late(*given: Any) -> Links:
 
 
 def test_workers_stay_only_if_a_slot_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    slots = spark.sparkContext.defaultParallelism
+    slots = check_slots(spark, 1)
     case = case_with(workers=slots, batches=3)
     with opened(spark, case, tmp_path) as chain:
         for events in case.batches():
@@ -152,7 +153,7 @@ def test_workers_stay_only_if_a_slot_is_left(spark: SparkSession, tmp_path: Path
 
 
 def test_idle_workers_make_room_for_another_chain(spark: SparkSession, tmp_path: Path) -> None:
-    slots = spark.sparkContext.defaultParallelism
+    slots = check_slots(spark, 1)
     case = case_with(workers=slots - 1)
     first, second = (rows_of(spark, events) for events in case.batches())
     with opened(spark, case, tmp_path / "1") as one, opened(spark, case, tmp_path / "2") as other:
