@@ -157,8 +157,8 @@ class Door:
         return sorted(strangers, key=lambda each: each.deadline)
 
     def close(self) -> None:
-        """Refuse all clients that have not greeted, and stop listening."""
-        for key in list(self._selector.get_map().values()):
+        """Refuse all clients that have not greeted, and stop listening, unless that is done."""
+        for key in list((self._selector.get_map() or {}).values()):
             (self._listener if key.data is None else key.data.connection).close()
         self._selector.close()
 
