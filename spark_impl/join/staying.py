@@ -113,10 +113,11 @@ class Crew:
             free = slots - sum(each.slots for each in others)
             if free <= workers:
                 log.info(
-                    "%d workers start anew for every epoch: %d slots are free, and to stay they"
-                    " need one more than workers",
+                    "a chain of %d workers starts them anew for every epoch, because %d task slots"
+                    " are free: with %d they would stay",
                     workers,
                     free,
+                    workers + 1,
                 )
             self.slots = workers
         return free > workers

@@ -1,6 +1,7 @@
 """Workers that stay from epoch to epoch: what ends them, and what that costs."""
 
 import gc
+import logging
 import os
 import signal
 import socket
@@ -141,7 +142,10 @@ def late(*given: Any) -> Links:
     return Links(*given)
 
 
-def test_workers_stay_only_if_a_slot_is_left(spark: SparkSession, tmp_path: Path) -> None:
+def test_workers_stay_only_if_a_slot_is_left(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "straggler.join")
     slots = check_slots(spark, 1)
     case = case_with(workers=slots, batches=3)
     with opened(spark, case, tmp_path) as chain:
@@ -149,6 +153,8 @@ def test_workers_stay_only_if_a_slot_is_left(spark: SparkSession, tmp_path: Path
             chain.advance(rows_of(spark, events))
             assert chain._crew._stage is None
         chain.advance(None)
+    said = f"because {slots} task slots are free: with {slots + 1} they would stay"
+    assert said in caplog.text
     assert counted(results(spark, tmp_path)) == nested_loop(case)
 
 
