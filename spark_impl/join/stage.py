@@ -167,10 +167,12 @@ class Stage:
     def close(self) -> None:
         """End the stage. Workers that wait end by themselves; those at work are stopped."""
         self._end()
-        if self.idle_since_s is None and self._job.is_alive():
-            with suppress(Exception):  # Java may be gone
-                self._context.cancelJobsWithTag(self._tag)
-        self._job.join(_END_S)
+        deadline = time.monotonic() + _END_S
+        while self._job.is_alive() and time.monotonic() < deadline:
+            if self.idle_since_s is None:  # again, because Spark may not know the job yet
+                with suppress(Exception):  # Java may be gone
+                    self._context.cancelJobsWithTag(self._tag)
+            self._job.join(_TICK_S)
 
     def _bring(self, rows: DataFrame, tasks: int) -> list[tuple[int, ...]]:
         bring = partial(bring_rows, meeting=self._meeting, place=self._place)
