@@ -124,12 +124,17 @@ class Stage:
         self._meeting, connections = met
         self._connections += connections
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether Spark runs it."""
+        return self._job.is_alive()
+
     def is_ready_for(self, plan: Plan) -> bool:
         """Return whether the stage can run an epoch now."""
         return (
             self.idle_since_s is not None
             and time.monotonic() - self.idle_since_s < IDLE_S
-            and self._job.is_alive()
+            and self.is_running
             and plan.fixed == self.plan.fixed
             and not any(map(_is_closed, self._connections))
         )

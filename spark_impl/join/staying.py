@@ -32,8 +32,8 @@ class Crew:
         self._stage: Stage | None = None
         self._busy = threading.RLock()
         """Held while an epoch runs."""
-        self.slots = 0
-        """Number of slots that the stage has."""
+        self._taken = 0
+        """Number of slots that the stage has, or waits for."""
         self._is_in_the_way = False
         """True if another chain waits for the slots."""
         with _registered:
@@ -59,10 +59,16 @@ class Crew:
                 self.close()
             return summaries
 
+    @property
+    def slots(self) -> int:
+        """Number of slots that are not free for others; none once the stage has ended."""
+        stage = self._stage
+        return self._taken if stage is None or stage.is_running else 0
+
     def close(self) -> None:
         """End the workers; the next epoch has new ones."""
         with self._busy:
-            stage, self._stage, self.slots = self._stage, None, 0
+            stage, self._stage, self._taken = self._stage, None, 0
             self._is_in_the_way = False
             if stage is not None:
                 stage.close()
@@ -119,7 +125,7 @@ class Crew:
                     free,
                     workers + 1,
                 )
-            self.slots = workers
+            self._taken = workers
         return free > workers
 
 
