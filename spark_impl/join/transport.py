@@ -277,8 +277,9 @@ class Links:
     def part(self) -> None:
         """Say goodbye and stay until every neighbour has: then no neighbour needs anything more."""
         self._parting = True
-        for peer in self._peers.values():
+        for neighbour, peer in self._peers.items():
             peer.unsent += frame(BYE)
+            self._send(neighbour, peer)  # whoever has said goodbye says nothing more
         while any(peer.unsent or not peer.gone for peer in self._peers.values()):
             self.exchange((), _PING_S)
         self._has_parted = True

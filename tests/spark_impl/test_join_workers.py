@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
@@ -73,6 +74,21 @@ def test_a_neighbour_that_dies_is_named() -> None:
     right.close()
     with closing(left), pytest.raises(NeighbourClosed, match="worker 1 is lost, says worker 0"):
         idle(left)
+
+
+def test_nobody_waits_for_a_neighbour_that_has_said_goodbye() -> None:
+    left, right = pair_of_links()
+    with closing(left), closing(right), ThreadPoolExecutor(1) as pool:
+        parting = pool.submit(right.part)
+        while not left._peers[1].gone:
+            left.exchange([], 0.1)
+        before_s = left.waited_s
+        left.part()
+        assert left.waited_s - before_s < 1.0
+        parting.result()
+    for peer in (*left._peers.values(), *right._peers.values()):
+        assert peer.connection.fileno() >= 0, "the next epoch needs it"
+        peer.connection.close()
 
 
 def test_a_neighbour_that_is_silent_is_named() -> None:
