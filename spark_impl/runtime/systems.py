@@ -127,9 +127,9 @@ def _common_config(read: Callable[[JsonObject], _Config], cases: Mapping[str, Wo
 
 
 def _file(batches: Mapping[str, list[tuple[Event, ...]]], j: int) -> pa.Table:
-    """Return batch j of every case that has one."""
+    """Return batch j of every case that has one, last arrivals first: a file has any order."""
     present = {name: own[j] for name, own in batches.items() if j < len(own)}
-    table = arrivals_table(chain.from_iterable(present.values()))
+    table = arrivals_table(chain.from_iterable(map(reversed, present.values())))
     owner = np.repeat(np.arange(len(present)), [len(events) for events in present.values()])
     column = pa.array([*present], pa.string()).take(pa.array(owner))
     schema = history_schema(pa.field(CASE, pa.string()))
