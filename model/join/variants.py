@@ -31,7 +31,6 @@ from model.join.state import (
     Copy,
     Worker,
     lanes,
-    source,
     with_lane,
     with_worker,
 )
@@ -139,12 +138,6 @@ def _forget(_setup: Setup, state: ChainState, action: Action) -> Step:
 def _renewed(copy: Copy, worker: Worker) -> Block:
     """Return a block with what its sender has seen by now."""
     return copy.block._replace(seen=lanes(worker, copy.block.stream)[1].received)
-
-
-def _can_redirect_at_once(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Yield the redirection of S while R may still be at the leaving worker."""
-    if state.phase == live.LEAVING:
-        yield Action("gets no more S", source(state, S))
 
 
 def _own_wm_us(worker: Worker, stream: str) -> int:
@@ -259,9 +252,7 @@ VARIANTS: Mapping[str, Variant] = {
             {
                 "table": {
                     **live.REMOVING,
-                    "gets no more S": live.REMOVING["gets no more S"]._replace(
-                        guard=_can_redirect_at_once
-                    ),
+                    "gets no more S": live.change("gets no more S", live.LEAVING, live.REDIRECTED),
                 }
             },
             seed=3,
