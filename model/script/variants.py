@@ -32,13 +32,6 @@ PAPER = "the published framework, read literally"
 _variant = partial(Variant, system=system)
 
 
-# ------------------------------------------------------------------------------ what they decide
-
-
-def _as_reached(_before_us: int, reached_us: int) -> int:
-    return reached_us
-
-
 # ------------------------------------------------------------------------------------ the examples
 
 A, B = Sensor("a"), Sensor("b")
@@ -99,7 +92,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A watermark falls when the wait becomes longer.",
             PLANTED,
             "A watermark never falls: what was known stays known.",
-            replace(RULES, watermark_us=_as_reached),
+            replace(RULES, watermark_us=lambda _before_us, reached_us: reached_us),
             _case(
                 [_flow("w", x=_window("sum", A, 1, 1), y=_window("sum", B, 1, 1))],
                 *(("a", at_ms, 1) for at_ms in (3, 4, 0, 3)),
