@@ -56,10 +56,6 @@ def stated_plan(workload: Workload, cluster: Cluster = STATED) -> Plan:
     )
 
 
-def _stated_plan(workload: Workload, _config: object) -> Plan:
-    return stated_plan(workload)
-
-
 @dataclass(frozen=True, slots=True)
 class TimedRoom(Generic[ConfigT, RunT]):
     """A timed room."""
@@ -70,7 +66,7 @@ class TimedRoom(Generic[ConfigT, RunT]):
     """Runs a plan and a query with a seed."""
     plot: RunPlot
     """Title, panels and columns of the plot of a run."""
-    restate: Callable[[Workload, ConfigT], Plan] = _stated_plan
+    restate: Callable[[Workload, ConfigT], Plan] = lambda workload, _config: stated_plan(workload)
     """Returns the plan of a replay, given the workload and its query."""
 
     def simulate_plan(self, plan: Plan, config: JsonObject, seed: int) -> RunT:

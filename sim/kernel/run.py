@@ -117,7 +117,7 @@ def run(
             arrivals += 1
             trigger.after_arrival()
 
-        trigger = Trigger(env, plan.trigger, end_batch, room.flush if plan.flush else _nothing)
+        trigger = Trigger(env, plan.trigger, end_batch, room.flush if plan.flush else lambda: None)
         log = Log(env, plan, seeds, room.admits, arrive, trigger.arrivals_ended, streams)
         # Faults are scheduled before the first tuple, so that they come first at their instant.
         inject(env, plan.faults, room.workers, {**log.links, **room.links})
@@ -132,10 +132,6 @@ def run(
         cuts = tuple(position for position, _ in ends[:-1])
         ends_us = tuple(end_us for _, end_us in ends)
         return room, Arrived(tuple(log.events), cuts, ends_us, log.counts())
-
-
-def _nothing() -> None:
-    """Do not flush."""
 
 
 @contextmanager

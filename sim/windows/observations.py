@@ -325,7 +325,7 @@ def late_pairs_of(run: FinishedRun) -> LatePairs:
             changes += zip(
                 observed.at_us.tolist(), observed.rows.tolist(), observed.steps, strict=True
             )
-        changes.sort(key=_by_row)
+        changes.sort(key=lambda change: (change[1], isinstance(change[2], Cleared)))
         for at_us, row, step in changes:
             pair = step.task, step.start_us, step.key, step.source_id
             if isinstance(step, Cleared):
@@ -341,10 +341,6 @@ def late_pairs_of(run: FinishedRun) -> LatePairs:
     ]
     settled_us = [at_us for at_us, _ in settled]
     return LatePairs(late_us, settled_us, [waited_us for _, waited_us in settled])
-
-
-def _by_row(change: tuple[float, int, Late | Cleared]) -> tuple[int, bool]:
-    return change[1], isinstance(change[2], Cleared)
 
 
 # -------------------------------------------------------------------------------------- together
