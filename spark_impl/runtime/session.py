@@ -95,7 +95,10 @@ def session(
                 try:
                     if interrupts:
                         raise KeyboardInterrupt
-                    _ship(spark.sparkContext, scratch / "straggler.zip")
+                    packages.prepare_workers(spark.sparkContext)
+                    if where.partition("[")[0] != "local":  # workers need not have our packages
+                        (scratch / "straggler.zip").write_bytes(packages.archive())
+                        spark.sparkContext.addPyFile(str(scratch / "straggler.zip"))
                     yield spark
                 finally:
                     _stop(spark)
@@ -224,14 +227,6 @@ def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, st
     else:  # workers of a chain start together: none may wait 3 s for a slot near its rows
         settings["spark.locality.wait"] = "0s"
     return settings
-
-
-def _ship(context: SparkContext, target: Path) -> None:
-    """Let all Python workers import our packages, which need not be installed there."""
-    packages.prepare_workers(context)
-    if str(context.master).partition("[")[0] != "local":
-        target.write_bytes(packages.archive())
-        context.addPyFile(str(target))
 
 
 def _stop(spark: SparkSession) -> None:
