@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import simpy
 
@@ -173,14 +173,23 @@ class Restorable(Protocol):
         """Restore the state of a checkpoint; forget everything else."""
 
 
-class Revocable(Protocol):
-    """A record whose latest part can be undone."""
+class Revocable:
+    """A record, made of lists that only grow, whose latest part can be undone."""
+
+    __slots__ = ("_lengths", "_lists")
+
+    def __init__(self, *lists: list[Any]) -> None:
+        self._lists = lists
+        self.save()
 
     def save(self) -> None:
         """Keep everything so far: no failure undoes it."""
+        self._lengths = [len(each) for each in self._lists]
 
     def go_back(self) -> None:
         """Forget everything since the last :meth:`save`, because it will happen again."""
+        for each, length in zip(self._lists, self._lengths, strict=True):
+            del each[length:]
 
 
 class Checkpoint:

@@ -19,6 +19,7 @@ from model.vocabulary.windows import Late, Rejected
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Level
+from sim.timed_room import Revocable
 from sim.windows.machine import WindowGauges
 
 
@@ -44,7 +45,7 @@ class Accepted(NamedTuple):
     """Wait of the task (us) after each tuple."""
 
 
-class TaskRecord:
+class TaskRecord(Revocable):
     """The record of one task so far."""
 
     __slots__ = (
@@ -52,7 +53,6 @@ class TaskRecord:
         "_events",
         "_gauges",
         "_rows",
-        "_saved",
         "_served_us",
         "_steps",
         "is_streaming",
@@ -71,8 +71,8 @@ class TaskRecord:
         self._steps: list[Step] = []
         self._at_us: list[float] = []
         self._rows: list[int] = []
-        self._saved = (0, 0)
         self._gauges: WindowGauges | None = None
+        super().__init__(self._events, self._served_us, self._steps, self._at_us, self._rows)
 
     def add_tuple(self, event: Event, steps: Sequence[Step], now_us: float) -> None:
         """Add a tuple that has been served, and the steps that can be seen now."""
@@ -102,16 +102,6 @@ class TaskRecord:
             self.watermark_us.set(gauges.watermark_us, now_us)
         if gauges.share != self.share.value:
             self.share.set(gauges.share, now_us)
-
-    def save(self) -> None:
-        """Keep everything so far: no failure takes it back."""
-        self._saved = len(self._events), len(self._steps)
-
-    def go_back(self) -> None:
-        """Forget everything since the last :meth:`save`: it will happen again."""
-        events, steps = self._saved
-        del self._events[events:], self._served_us[events:]
-        del self._steps[steps:], self._at_us[steps:], self._rows[steps:]
 
     def steps(self) -> Iterator[Step]:
         """Return all steps, in order of time."""
