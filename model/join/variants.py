@@ -21,15 +21,7 @@ from model.join import chain, live
 from model.join.rules import FIFO, NUMBERED, Setup, SetupChanges, Step, Transition
 from model.join.run import run
 from model.join.scopes import SCOPES, Scope, State, machine_of
-from model.join.state import (
-    NO_PAIRS,
-    UNORDERED,
-    Action,
-    ChainState,
-    lanes,
-    with_lane,
-    with_worker,
-)
+from model.join.state import NO_PAIRS, UNORDERED, Action, ChainState, lanes, with_lane, with_worker
 from model.join.state_claims import LOST, STUCK, TWICE, claims_of
 from model.vocabulary import Event, JoinConfig, System, Workload
 from model.vocabulary.join import And, R, S
