@@ -218,7 +218,7 @@ class ChainCluster:
 
     def _served(self, task: ChainTask) -> None:
         if task.stream is not None:
-            self.intakes[task.stream].note_taken()
+            self.intakes[task.stream].is_busy = False
         if self._end is not None:
             self._end.go_on(is_taken=not self.intakes[S].is_busy)
         if not self._is_ending:
