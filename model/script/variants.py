@@ -56,10 +56,6 @@ def _case(flows: Sequence[Workflow], *measured: Measured, **settings: PlainData)
     return Workload("script", arrivals, config.to_json())
 
 
-def _window(op: str, source: Expression, length_ms: int, slide_ms: int) -> Window:
-    return Window(op, source, length_ms, slide_ms)
-
-
 VARIANTS: Mapping[str, Variant[Rules]] = {
     variant.name: variant
     for variant in (
@@ -71,7 +67,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "The load of the component is added to it.",
             replace(RULES, is_charged=False),
             _case(
-                [_flow("w", x=_window("max", A, 1, 1), y=_window("max", B, 1, 1))],
+                [_flow("w", x=Window("max", A, 1, 1), y=Window("max", B, 1, 1))],
                 workers=2,
                 # Otherwise the component would be split, which hides the mistake.
                 cap_percent=200,
@@ -94,7 +90,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A watermark never falls: what was known stays known.",
             replace(RULES, watermark_us=lambda _before_us, reached_us: reached_us),
             _case(
-                [_flow("w", x=_window("sum", A, 1, 1), y=_window("sum", B, 1, 1))],
+                [_flow("w", x=Window("sum", A, 1, 1), y=Window("sum", B, 1, 1))],
                 *(("a", at_ms, 1) for at_ms in (3, 4, 0, 3)),
                 lateness_us=3 * MILLISECOND_US,
                 watermark="disorder",

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from sim.kernel.recorder import columns_of
 from sim.kernel.run import Arrived
 from sim.windows.cluster import VisibleCorrection, WindowCluster
 from sim.windows.machine import QueryT
-from sim.windows.record import Accepted, TimedSteps, of_kind
+from sim.windows.record import NO_STEPS, Accepted, TimedSteps
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -62,7 +62,7 @@ class TaskObservation:
 
     def of(self, kind: type[StepT]) -> TimedSteps[StepT]:
         """Return the steps of one kind."""
-        return of_kind(self.steps, kind)
+        return cast("TimedSteps[StepT]", self.steps.get(kind, NO_STEPS))
 
 
 class FinishedRun:
