@@ -25,7 +25,6 @@ from model.windows.aggregates import aggregate_of
 from model.windows.state import Window
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import AnyArray, FloatArray
-from sim.kernel.recorder import columns_of
 from sim.kernel.run import Arrived
 from sim.windows.cluster import VisibleCorrection, WindowCluster
 from sim.windows.machine import QueryT
@@ -173,7 +172,8 @@ class Answers:
             for correction in run.corrections
             for step in correction.revisions
         ]
-        self.corrected = AnswerRows(*columns_of(corrected, np.float64, np.int64, np.float64))
+        rows = np.array(corrected, dtype=np.float64).reshape(-1, 3)
+        self.corrected = AnswerRows(rows[:, 0], rows[:, 1].astype(np.int64), rows[:, 2])
         """Corrected answers, in the order in which they could be seen."""
         self.truth, self.n = np.zeros(len(numbers)), np.zeros(len(numbers), dtype=np.int64)
         """Truth, and number of tuples, of each window."""
