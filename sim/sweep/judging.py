@@ -68,21 +68,6 @@ class MeasuredGrid(NamedTuple):
         return mean_interval(values, self.confidence)
 
 
-def grid_of(
-    experiment: Experiment,
-    effort: str,
-    columns: Mapping[str, Sequence[Figure]],
-    seeds: Sequence[int],
-    measure: str,
-) -> MeasuredGrid:
-    """Return one measure of a table of results with its grid."""
-    factors = experiment.grids[effort].factors
-    labels = [columns[factor.name] for factor in factors]
-    keys = zip(columns["seed"], *labels, strict=True)
-    values = dict(zip(keys, columns[measure], strict=True))
-    return MeasuredGrid(factors, seeds, values)
-
-
 def findings(
     experiment: Experiment,
     effort: str,
@@ -90,13 +75,12 @@ def findings(
     seeds: Sequence[int],
 ) -> tuple[Finding, ...]:
     """Judge all expectations of an effort by its table of results."""
-    return tuple(
-        [
-            judge(each, grid_of(experiment, effort, columns, seeds, each.measure))
-            for each in experiment.expectations
-            if each.only in ("", effort)
-        ]
-    )
+    factors = experiment.grids[effort].factors
+    keys = [*zip(columns["seed"], *[columns[each.name] for each in factors], strict=True)]
+    judged = [each for each in experiment.expectations if each.only in ("", effort)]
+    values = [dict(zip(keys, columns[each.measure], strict=True)) for each in judged]
+    grids = [MeasuredGrid(factors, seeds, each) for each in values]
+    return tuple(map(judge, judged, grids))
 
 
 def _mean(values: Iterable[Figure]) -> float | None:

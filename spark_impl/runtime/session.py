@@ -279,14 +279,6 @@ sys.path[:] = [path for path in sys.path if path not in archives] + archives
 compiles every module that it imports from an archive, which takes each process of a query 0.7 s."""
 
 
-def _startup(scratch: Path) -> Path:
-    """Return a folder whose module Python runs when it starts."""
-    folder = scratch / "startup"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(_FIRST_INSTALLED, encoding="utf-8")
-    return folder
-
-
 @contextmanager
 def _environment(scratch: Path, local: bool) -> Iterator[None]:
     """Set the variables that Spark reads while it starts; restore them at the end."""
@@ -294,7 +286,10 @@ def _environment(scratch: Path, local: bool) -> Iterator[None]:
     wanted = {"PYSPARK_PYTHON": chosen or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if local:
         wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(scratch / "local")}
-        search = filter(None, [str(_startup(scratch)), os.environ.get("PYTHONPATH")])
+        startup = scratch / "startup"  # Python runs its module when it starts
+        startup.mkdir()
+        (startup / "sitecustomize.py").write_text(_FIRST_INSTALLED, encoding="utf-8")
+        search = filter(None, [str(startup), os.environ.get("PYTHONPATH")])
         wanted["PYTHONPATH"] = os.pathsep.join(search)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
