@@ -5,7 +5,7 @@ A room adds its processes (``cluster.py``), its figures (``figures.py``) and its
 made of the parts at the end of this file: work of tuples, links, full queues, and checkpoints.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import simpy
 
 from model.vocabulary import Event, Fault, System, Workload
-from model.vocabulary.settings import JsonObject, Settings, look_up
-from sim.clusters import NONE, STATED
+from model.vocabulary.settings import JsonObject, Settings
+from sim.clusters import STATED
 from sim.kernel.distributions import Constant, iterate_samples
 from sim.kernel.faults import Fail
 from sim.kernel.link import AnyLink, Link, Tier
@@ -91,17 +91,6 @@ class TimedRoom(Generic[ConfigT, RunT]):
         from sim.report.drawing import draw_timed_run, save
 
         save(draw_timed_run, (run, self.plot), path)
-
-
-def names_of(setting: str, text: str, known: Collection[str]) -> tuple[str, ...]:
-    """Return the names that a setting lists: ``all``, ``none``, or names separated by commas.
-
-    Raises ``ValueError`` for an unknown name.
-    """
-    if text in ("all", NONE):
-        return tuple(known) if text == "all" else ()
-    names = {name: name for name in known}
-    return tuple([look_up(setting, name.strip(), names) for name in text.split(",")])
 
 
 # ----------------------------------------------------------------------------------------- clusters

@@ -153,7 +153,7 @@ def departures_of(
     ``number`` names the source, ``first_id`` is the identity of its first tuple.
     """
     if isinstance(source, Recording):
-        made = _recorded(source, stream, first_id, epoch_us)
+        made = _recorded(source, stream, first_id)
     else:
         made = _created(source, f"source-{number}", stream, first_id, epoch_us, seeds)
     event_us = made.event_us - epoch_us
@@ -177,7 +177,7 @@ def departures_of(
     return Sent(departures, len(numbers), len(copies), int(event_us.max(initial=-1)))
 
 
-def _recorded(source: Recording, stream: str, first_id: int, epoch_us: int) -> Departures:
+def _recorded(source: Recording, stream: str, first_id: int) -> Departures:
     """Return the tuples of a recording, with their delays in place of when they leave."""
     rows = source.rows
     absolute_us = np.array([row.event_time_us for row in rows], dtype=np.int64)
