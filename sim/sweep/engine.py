@@ -21,7 +21,7 @@ from sim.sweep.jobs import Done, Figure, Job, Mapper, jobs_of
 from sim.sweep.judging import findings
 from sim.sweep.measurable import measurable
 from sim.sweep.results import Failed, Results, problems_of, table_of
-from sim.sweep.runs import SweepRun, code_of, runs_of
+from sim.sweep.runs import SweepRun, digest_of_sources, runs_of
 from sim.sweep.store import Store
 
 # ------------------------------------------------------------------------------------- events
@@ -188,7 +188,7 @@ class Sweep:
             experiment,
             self.effort,
             seeds,
-            code_of(experiment),
+            digest_of_sources(experiment.room),
             task.again,
             columns,
             problems_of(experiment, found),
