@@ -15,8 +15,9 @@ from model.grouping.evidence import Evidence, evidence_of
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Route
 from model.windows.evidence import has_exact_sums
-from sim.grouping import TimedRun, example, from_settings, side_by_side
+from sim.grouping import TimedRun, from_settings, side_by_side
 from sim.grouping.room import TIMED_ROOM
+from sim.grouping.settings import EXAMPLE
 from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
@@ -197,7 +198,7 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
         " leave out the first one. All that stands above the table, and a plot, is of policy"
         f" {run.summary['policy']}."
     )
-    usual = example()["policies"]
+    usual = EXAMPLE["policies"]
     if "policy" in settings and settings.get("policies", usual) == usual:
         remark += (
             f" policy={settings['policy']} does not change the table;"
