@@ -26,7 +26,7 @@ from spark_impl.runtime.cell_arrays import MISSING, Cells, shown
 from spark_impl.runtime.cell_times import read_times
 from straggler.errors import UsageError
 from straggler.inputs.columns import DEFAULT_COLUMNS, MAX_FUTURE_US, Columns
-from straggler.inputs.frames import Format, Frame, read_frame
+from straggler.inputs.frames import Frame, read_frame
 from straggler.inputs.set_aside import Flaw, SetAside, kinds_of
 from straggler.inputs.text_files import name_of
 
@@ -55,12 +55,7 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
 
     Raise :class:`UsageError` for a file that cannot be read, and as :func:`read_rows`.
     """
-    return read_rows(path, open_frame(path, columns), columns)
-
-
-def open_frame(path: Path, columns: Columns) -> Frame:
-    """Read a Parquet or CSV file, not yet as rows."""
-    return read_frame(path, Format(columns.separator, columns.encoding, columns.header))
+    return read_rows(path, read_frame(path, columns), columns)
 
 
 def read_rows(

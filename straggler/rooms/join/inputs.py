@@ -26,8 +26,8 @@ from sim.kernel.seeds import Seeds
 from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
-from straggler.inputs.frames import Frame
-from straggler.inputs.tables import Ints, Recording, arrivals, open_frame, read_rows
+from straggler.inputs.frames import Frame, read_frame
+from straggler.inputs.tables import Ints, Recording, arrivals, read_rows
 from straggler.inputs.typed_columns import TypedColumns
 from straggler.options import STDIO
 from straggler.rooms.join.conditions import Conditions
@@ -68,7 +68,7 @@ def open_files(r: Path, s: Path, columns: Columns) -> dict[str, File]:
         raise UsageError("--r and --s are both standard input, which can be read once")
     found = {}
     for stream, path, own in ((R, r, columns), (S, s, columns.of_s())):
-        frame = open_frame(path, own)
+        frame = read_frame(path, own)
         found[stream] = File(path, frame, own, TypedColumns(frame))
     return found
 
