@@ -24,7 +24,7 @@ from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
 from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from straggler.judging.systems import SPARK, local_master, open_system
 from straggler.judging.trial import Trial
-from straggler.options import PATH, VERBOSE, Arguments, Duration, Option, Size
+from straggler.options import PATH, VERBOSE, Arguments, Option, duration, size
 from straggler.rooms import Case, ReferenceRun, Room, SkippedInput, find_rooms
 
 EXAMPLES = """\
@@ -102,9 +102,9 @@ def _comparison_options() -> Iterator[Option]:
 def limit_options() -> Iterator[Option]:
     """Yield the options that limit a system that is a command."""
     timeout = f"time of exec:COMMAND for a workload ({write_duration(DEFAULT_LIMITS.timeout_us)})"
-    yield Option("--timeout", timeout, "timeout_us", type=Duration(), is_rare=True)
+    yield Option("--timeout", timeout, "timeout_us", type=duration, is_rare=True)
     memory = "memory of exec:COMMAND (half of the machine's)"
-    yield Option("--memory", memory, "memory_bytes", type=Size(), metavar="SIZE", is_rare=True)
+    yield Option("--memory", memory, "memory_bytes", type=size, metavar="SIZE", is_rare=True)
 
 
 def limits_of(args: Arguments, system: str, level: str) -> Limits:

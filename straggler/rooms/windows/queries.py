@@ -22,8 +22,8 @@ from straggler.inputs.tables import Recording
 from straggler.options import (
     QUERY,
     Arguments,
-    Duration,
     Option,
+    duration,
     given,
     in_options,
     setting_options,
@@ -57,7 +57,7 @@ class Defaults(NamedTuple):
 def options() -> Iterator[Option]:
     """Yield the options of both rooms."""
     window = "length W of a window, like 5s or 6h (by input)"
-    yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
+    yield Option("--window", window, "window_us", type=duration, section=QUERY)
     known = settings_of(WindowQuery)
     yield from setting_options({name: known[name] for name in _SHOWN}, _USUAL, ("slide_us",))
     aggregates = f"{', '.join(AGGREGATES)}; may be repeated (by input)"
