@@ -35,6 +35,7 @@ from sim.kernel.plan import replay as replayed
 from spark_impl.join.system import run_chain
 from straggler.judging import counterexamples
 from straggler.judging.judge import broken_sentences, compare_traces
+from straggler.judging.levels import Scope
 from straggler.judging.systems import SPARK, troubled
 from straggler.judging.trial import Trial
 from straggler.judging.trouble import Trouble, TroubledLinks, read_reports
@@ -73,7 +74,7 @@ class ChainSeen:
         The workload is tried and stored with the trouble on the connections of the chain.
         """
         trouble = tuple([each._asdict() for each in self.planned])
-        trial = Trial(ROOM, troubled(trouble), SPARK, ROOM.step_types, trouble=trouble)
+        trial = Trial(Scope.of(ROOM), troubled(trouble), SPARK, trouble=trouble)
         fail_with(sentences, trial.report(self.workload, counterexamples.FOLDER))
 
     def compare_pairs_with_simulation(self) -> tuple[str, ...]:

@@ -323,14 +323,7 @@ def _judge_one(
     found.judgements.append(judgement)
     if judgement.outcome is Outcome.BROKEN:
         progress.update(task, description="shrinking the counterexample")
-        trial = Trial(
-            scope.room,
-            system,
-            args.system,
-            scope.step_types,
-            args.reference,
-            level=scope.level,
-        )
+        trial = Trial(scope, system, args.system, args.reference)
         report = trial.report(case.workload, args.counterexamples)
         report[-1:-1] = _describe_numbers(args, case)
         found.reports.append(render.with_times(report, case.workload.time_unit))

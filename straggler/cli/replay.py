@@ -66,7 +66,7 @@ def run(args: Arguments) -> int:
     with render.progress() as progress, open_system(name, master, limits) as system_of:
         progress.add_task(f"running {render.plain(args.file.name)}", total=None)
         system = troubled(found.trouble) if is_troubled else system_of(tried)
-        trial = Trial(tried, system, name, scope.step_types, found.reference, level=found.level)
+        trial = Trial(scope, system, name, found.reference)
         broken = with_hint_of(found.broken, trial.broken(found.workload))
     out = render.console()
     if broken:

@@ -72,9 +72,7 @@ def assert_keeps_promises(
         if isinstance(tried, str):
             limits = Limits(whole_steps=level != ANSWERS)
             tried = stack.enter_context(open_system(tried, None, limits))(scope.room)
-        trial = Trial(
-            scope.room, tried, name, scope.step_types, MODEL, level=level, accepts=accepts
-        )
+        trial = Trial(scope, tried, name, MODEL, accepts=accepts)
         outcomes = set()
 
         def is_asked(workload: Workload) -> bool:
