@@ -18,7 +18,7 @@ from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
-from straggler.judging import counterexamples
+from straggler.judging.counterexamples import FOLDER
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
 from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
 from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
@@ -44,6 +44,15 @@ examples:
 Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an
 arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
 """
+
+COUNTEREXAMPLES = Option(
+    "--counterexamples",
+    f"folder for counterexamples ({FOLDER})",
+    type=PATH,
+    default=FOLDER,
+    metavar="DIR",
+    is_rare=True,
+)
 
 Chosen = list[tuple[Room, Case | SkippedInput]]
 
@@ -89,14 +98,7 @@ def _comparison_options() -> Iterator[Option]:
     master = "Spark master (local, slots as needed)"
     yield Option("--master", master, metavar="URL", is_rare=True)
     yield VERBOSE
-    yield Option(
-        "--counterexamples",
-        f"folder for counterexamples ({counterexamples.FOLDER})",
-        type=PATH,
-        default=counterexamples.FOLDER,
-        metavar="DIR",
-        is_rare=True,
-    )
+    yield COUNTEREXAMPLES
 
 
 def limit_options() -> Iterator[Option]:
