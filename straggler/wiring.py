@@ -11,14 +11,14 @@ from typing import TypeVar
 
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.settings import JsonObject, PlainData, Settings
+from model.vocabulary.settings import JsonObject, Settings
 from model.vocabulary.workload import ISO
 from straggler.errors import UsageError
 from straggler.inputs.columns import DEFAULT_COLUMNS
 from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_name
 from straggler.inputs.tables import Recording, cuts_into
 from straggler.options import Arguments
-from straggler.rooms import Alternatives, Case, SkippedInput
+from straggler.rooms import Case, SkippedInput
 
 ConfigT = TypeVar("ConfigT")
 RunT = TypeVar("RunT")
@@ -155,25 +155,3 @@ def timed_run(
         return run(settings, seed)
 
     return simulate
-
-
-def compare_sides(
-    columns: Mapping[str, tuple[str, str]], sides: Iterable[Mapping[str, PlainData]], remark: str
-) -> Alternatives:
-    """Return a table with a row for each of ``sides``, which are figures by name.
-
-    ``columns`` maps a heading to a field and its format; ``ms`` turns microseconds into
-    milliseconds. A field without a value is shown as ``-``.
-    """
-    fields = [field for field, _ in columns.values()]
-    data = tuple({field: side.get(field) for field in fields} for side in sides)
-    rows = tuple(
-        tuple(_write(row[field], form) for field, form in columns.values()) for row in data
-    )
-    return Alternatives(tuple(columns), rows, data, remark)
-
-
-def _write(value: PlainData, form: str) -> str:
-    if value is None:
-        return "-"
-    return f"{value / 1e3:,.1f}" if form == "ms" else format(value, form)

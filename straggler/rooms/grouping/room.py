@@ -14,6 +14,7 @@ from model.grouping.claims import judge
 from model.grouping.evidence import Evidence, evidence_of
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Route
+from model.vocabulary.settings import PlainData
 from model.windows.evidence import has_exact_sums
 from sim.grouping import TimedRun, from_settings, side_by_side
 from sim.grouping.room import TIMED_ROOM
@@ -34,7 +35,6 @@ from straggler.rooms.grouping import inputs, queries
 from straggler.rooms.grouping.errata import ERRATA
 from straggler.rooms.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from straggler.wiring import (
-    compare_sides,
     judge_guard,
     make_case,
     select_inputs,
@@ -186,12 +186,14 @@ SIDES = {
     "I": ("mean_imbalance", ".3f"),
     "instances\na key": ("instances_a_key", ".2f"),
 }
-"""Columns of the table of all policies: field of a side, and format."""
+"""Columns of the table of all policies: field of a side, and format; ``ms`` divides by 1,000."""
 
 
 def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
     """Return all policies side by side, if a second window tells them apart."""
-    sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
+    if "mean_rho" not in run.summary:
+        return None
+    sides = tuple(side_by_side(settings, seed))
     remark = (
         "tuples/s: how fast a backlog shrinks; latency: in the second half of the run, at its load"
         " (-: the policy cannot keep up); rho, I, instances a key: means over windows; rho and I"
@@ -204,7 +206,14 @@ def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alter
             f" policy={settings['policy']} does not change the table;"
             f" policies={settings['policy']} leaves out the others."
         )
-    return compare_sides(SIDES, sides, remark) if sides else None
+    rows = tuple(tuple(_write(each[name], form) for name, form in SIDES.values()) for each in sides)
+    return Alternatives(tuple(SIDES), rows, sides, remark) if sides else None
+
+
+def _write(value: PlainData, form: str) -> str:
+    if value is None:
+        return "-"
+    return f"{value / 1e3:,.1f}" if form == "ms" else format(value, form)
 
 
 ROOM = Room(
