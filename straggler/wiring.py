@@ -32,21 +32,21 @@ def why_missing(name: str) -> str | None:
     return missing_recording(name) if is_absent else None
 
 
-def select_inputs(
+def cases_of(
     args: Arguments,
     usual: Iterable[str],
+    read: Callable[[str], Iterator[Case]],
     reason: Callable[[str], str | None] = why_missing,
-) -> Iterator[str | SkippedInput]:
-    """Yield the names of the inputs to compare: those of ``--input``, or the ``usual`` ones.
+) -> Iterator[Case | SkippedInput]:
+    """Yield the cases that ``read`` makes of inputs: those of ``--input``, or the ``usual`` ones.
 
     A usual input that is absent is yielded as :class:`SkippedInput`; ``reason`` says why.
     """
-    if args.input:
-        yield from args.input
-        return
-    for name in usual:
-        why = reason(name)
-        yield name if why is None else SkippedInput(name, why)
+    for name in args.input or usual:
+        if not args.input and (why := reason(name)) is not None:
+            yield SkippedInput(name, why)
+        else:
+            yield from read(name)
 
 
 def make_case(

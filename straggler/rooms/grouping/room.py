@@ -35,9 +35,9 @@ from straggler.rooms.grouping import inputs, queries
 from straggler.rooms.grouping.errata import ERRATA
 from straggler.rooms.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from straggler.wiring import (
+    cases_of,
     judge_guard,
     make_case,
-    select_inputs,
     spark_pipeline,
     timed_run,
 )
@@ -57,14 +57,14 @@ IDENTITY = {
 
 def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every router on every input that the options select."""
-    for name in select_inputs(args, inputs.DEFAULT):
-        if isinstance(name, SkippedInput):
-            yield name
-            continue
+
+    def read(name: str) -> Iterator[Case]:
         recording = inputs.load(name, args.seed, columns)
         refuse_values(recording.events, recording.label)
         for config, title in queries.queries(args, name, len(recording.events)):
             yield make_case("grouping", recording, config, title, args, batches=queries.BATCHES)
+
+    return cases_of(args, inputs.DEFAULT, read)
 
 
 def compare(

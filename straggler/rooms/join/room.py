@@ -36,9 +36,9 @@ from straggler.rooms.join import inputs, limits, queries
 from straggler.rooms.join.conditions import Conditions, read_conditions
 from straggler.rooms.join.errata import ERRATA
 from straggler.wiring import (
+    cases_of,
     judge_guard,
     make_case,
-    select_inputs,
     spark_pipeline,
     timed_run,
 )
@@ -62,16 +62,16 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
         yield _case(args, inputs.from_files(files, asked), queries.OF_FILES, asked)
         return
     wanted = read_conditions(args.on, {}) if args.on else None
-    for name in select_inputs(args, inputs.NAMED, inputs.why_missing):
-        if isinstance(name, SkippedInput):
-            yield name
-        elif reason := inputs.why_missing(name):
+
+    def read(name: str) -> Iterator[Case]:
+        if reason := inputs.why_missing(name):
             raise UsageError(reason)
-        else:
-            streams = inputs.load(name, args.seed, columns)
-            defaults = queries.BY_INPUT[name]
-            read = wanted or read_conditions(defaults.conditions, {})
-            yield _case(args, streams, defaults, read)
+        streams = inputs.load(name, args.seed, columns)
+        defaults = queries.BY_INPUT[name]
+        conditions = wanted or read_conditions(defaults.conditions, {})
+        yield _case(args, streams, defaults, conditions)
+
+    yield from cases_of(args, inputs.NAMED, read, inputs.why_missing)
 
 
 def _case(

@@ -46,9 +46,9 @@ from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.plan import as_float
 from straggler.wiring import (
+    cases_of,
     judge_guard,
     make_case,
-    select_inputs,
     spark_pipeline,
     timed_run,
 )
@@ -66,14 +66,14 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     # A user's scripts name the sensors of the input that needs no recording.
     usual = ("weather",) if args.scripts else tuple(inputs.NAMED)
     texts = queries.load_scripts(args)
-    for name in select_inputs(args, usual):
-        if isinstance(name, SkippedInput):
-            yield name
-            continue
+
+    def read(name: str) -> Iterator[Case]:
         network = inputs.load(name, args.seed, columns, args.sensors)
         config, title = queries.query(args, network, texts)
         limits.refuse(config, network.sent.events, network.sent.label)
         yield make_case("script", network.sent, config, title, args, batches=queries.BATCHES)
+
+    return cases_of(args, usual, read)
 
 
 def compare(

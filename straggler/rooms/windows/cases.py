@@ -16,7 +16,7 @@ from straggler.inputs.tables import Recording
 from straggler.options import Arguments
 from straggler.rooms import Case, SkippedInput
 from straggler.rooms.windows.queries import BATCHES, ConfigT
-from straggler.wiring import make_case, select_inputs
+from straggler.wiring import cases_of, make_case
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 TOLERANCE = 1e-9
@@ -34,13 +34,13 @@ def cases(
     """Yield one case for every query on every input that the options select."""
     needs_values = set(args.aggregate or ()) != {"count"}
     columns = replace(columns, needs_values=needs_values)
-    for name in select_inputs(args, DEFAULT_INPUTS):
-        if isinstance(name, SkippedInput):
-            yield name
-            continue
+
+    def read(name: str) -> Iterator[Case]:
         recording = inputs.load(name, args.seed, columns)
         for config, title in queries(args, name, recording):
             yield make_case(room, recording, config, title, args, batches=BATCHES)
+
+    return cases_of(args, DEFAULT_INPUTS, read)
 
 
 def is_in_order(case: Case) -> bool:
