@@ -20,7 +20,7 @@ from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_jso
 from straggler.errors import UsageError, counted
 from straggler.judging.counterexamples import FOLDER
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
-from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
+from straggler.judging.levels import ANSWERS, LEVELS, STEPS, Scope
 from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from straggler.judging.systems import SPARK, local_master, open_system
 from straggler.judging.trial import Trial
@@ -161,7 +161,7 @@ def run(args: Arguments) -> int:
     rooms = find_rooms(args.room)
     if args.system != SPARK and len(rooms) > 1:
         raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
-    level = level_of(args.system, args.level)
+    level = args.level or (STEPS if args.system == SPARK else ANSWERS)
     scopes = {each.name: Scope.of(each, args.kinds, level) for each in rooms}
     columns = columns_of(args)
     refuse_streams(args, len(rooms))
@@ -352,16 +352,12 @@ def _print(args: Arguments, found: Comparisons) -> None:
     render.print_lines(out, [f"{verdict} Seed {args.seed}.", *note, *more, ""])
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
-    lines += _skipped(found)
+    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
+    lines += map(render.describe_skipped, skipped)
     lines += render.bad_rows(case for _, case in found.cases)
     for report in found.reports:
         lines += ["", *report]
     render.print_lines(out, lines)
-
-
-def _skipped(found: Comparisons) -> list[str]:
-    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
-    return [render.describe_skipped(case) for case in skipped]
 
 
 def _write(args: Arguments, found: Comparisons) -> None:
