@@ -104,25 +104,6 @@ class Check(Protocol):
         ...
 
 
-class Compare(Protocol):
-    """Function that compares traces of a room."""
-
-    def __call__(
-        self,
-        workload: Workload,
-        expected: Trace,
-        observed: Trace,
-        step_types: Collection[type],
-        ignore: Collection[str] = (),
-        /,
-    ) -> Difference:
-        """Compare the expected with the observed trace of a workload in some step classes.
-
-        Fields in ``ignore`` are neither compared nor shown.
-        """
-        ...
-
-
 class JudgedCase(NamedTuple):
     """A case that was run, with both traces and the evidence."""
 
@@ -191,8 +172,9 @@ class Room:
     """Return the part of the Spark pipeline that runs without Spark."""
     in_process_step_types: tuple[type, ...]
     """Step classes that :attr:`in_process` records."""
-    compare: Compare
-    """Compare the expected with the observed trace."""
+    compare: Callable[[Workload, Trace, Trace, Collection[type], Collection[str]], Difference]
+    """Compare the expected with the observed trace in some step classes; some fields are neither
+    compared nor shown."""
     check: Check
     """Check the claims on a trace of a workload."""
     refuse: Callable[[Workload], None]

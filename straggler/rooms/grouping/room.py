@@ -72,7 +72,7 @@ def compare(
     expected: Trace,
     observed: Trace,
     step_types: Collection[type],
-    ignore: Collection[str] = (),
+    ignore: Collection[str],
 ) -> Difference:
     """Compare steps exactly (promise 6 of docs/grouping.md), without sums that float64 rounds.
 

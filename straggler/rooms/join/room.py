@@ -92,7 +92,7 @@ def compare(
     expected: Trace,
     observed: Trace,
     step_types: Collection[type],
-    ignore: Collection[str] = (),
+    ignore: Collection[str],
 ) -> Difference:
     """Compare rejections and matches, each match as often as it came, whatever its epoch."""
     chosen = [word for word in RESULTS if word in step_types]

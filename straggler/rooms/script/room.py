@@ -81,7 +81,7 @@ def compare(
     expected: Trace,
     observed: Trace,
     step_types: Collection[type],
-    ignore: Collection[str] = (),
+    ignore: Collection[str],
 ) -> Difference:
     """Compare steps exactly (promise 6 of docs/script.md), and inexact results closely.
 

@@ -68,7 +68,7 @@ class Agreement(NamedTuple):
         expected: Trace,
         observed: Trace,
         step_types: Collection[type],
-        ignore: Collection[str] = (),
+        ignore: Collection[str],
     ) -> Difference:
         """Compare steps exactly; inexact sums may differ within the tolerance.
 
