@@ -48,6 +48,8 @@ class Judged(NamedTuple):
 
     broken: tuple[str, ...] = ()
     undetermined: tuple[str, ...] = ()
+    has_failed: bool = False
+    """True if the adapter failed instead of answering."""
 
 
 # -------------------------------------------------------------------------------------- equality
