@@ -82,11 +82,6 @@ def read_all(files: Sequence[Path]) -> Texts:
     return [(path, read_script(path)) for path in files]
 
 
-def read_workflows(files: Sequence[Path], known: Collection[str] | None) -> list[Workflow]:
-    """Read and parse all scripts; raise :class:`InvalidScriptsError` with all their mistakes."""
-    return workflows(read_all(files), known)
-
-
 def workflows(texts: Texts, known: Collection[str] | None) -> list[Workflow]:
     """Parse all scripts; raise :class:`InvalidScriptsError` with all their mistakes.
 
