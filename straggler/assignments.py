@@ -57,8 +57,7 @@ def setting_in_us(key: str, value: str, known: Mapping[str, Setting]) -> dict[st
         is_none = known[in_us].is_optional and value == known[in_us].none
         return {in_us: value if is_none else str(parse_duration_us(value))}
     except ValueError as error:
-        msg = f"{key}: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"{key}: {error}") from error
 
 
 def in_units(sentence: str, texts: Iterable[str]) -> str:

@@ -101,8 +101,7 @@ def _chosen(draw: st.DrawFn, settings: Values, drawn: JsonObject) -> dict[str, A
     config = dict(drawn)
     for name, values in settings.items():
         if name not in config:
-            msg = f"there is no setting {name!r}{nearest(name, config)}"
-            raise ValueError(msg)
+            raise ValueError(f"there is no setting {name!r}{nearest(name, config)}")
         config[name] = draw(st.sampled_from(list(values)))
     return config
 
