@@ -1,14 +1,15 @@
 """Cases of rooms that answer windows: inputs, queries, and how answers are compared."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from math import isfinite
 from typing import NamedTuple
 
 from model.checking import diff
 from model.checking.diff import Difference
-from model.vocabulary import Trace, Workload
+from model.vocabulary import Event, Trace, Workload
+from model.vocabulary.settings import JsonObject
 from model.windows.evidence import has_exact_sums
 from straggler.inputs import inputs
 from straggler.inputs.columns import Columns
@@ -41,6 +42,17 @@ def cases(
             yield make_case(room, recording, config, title, args, batches=BATCHES)
 
     return cases_of(args, DEFAULT_INPUTS, read)
+
+
+def streams(
+    room: str, config: JsonObject, times_us: range, values: Sequence[float]
+) -> Iterator[Workload]:
+    """Yield all streams of a tuple for each value or fewer, each in a micro-batch of its own."""
+    for length in range(1, len(values) + 1):
+        for event_times_us in product(times_us, repeat=length):
+            rows = enumerate(zip(event_times_us, values, strict=False))
+            events = [Event(n, n, "", us, value, times_us.stop + n) for n, (us, value) in rows]
+            yield Workload(room, tuple(events), config, tuple(range(1, length)))
 
 
 def is_in_order(case: Case) -> bool:
