@@ -19,7 +19,7 @@ import pandas as pd
 
 from model.vocabulary import Event
 from model.vocabulary.join_predicates import Columns as JoinColumns
-from model.vocabulary.join_predicates import R, S
+from model.vocabulary.join_predicates import R, S, columns_of
 from model.vocabulary.settings import nearest
 from sim.kernel.distributions import Exponential, Lognormal
 from straggler.errors import UsageError
@@ -75,8 +75,9 @@ def from_files(files: Mapping[str, File], conditions: Conditions) -> Recording:
 
     Raise :class:`UsageError` as for a single file.
     """
+    read = {each for _, predicate in conditions.queries for each in columns_of(predicate)}
     one, other = (
-        _stream_of(files[stream], columns, conditions.need(stream, "value"))
+        _stream_of(files[stream], columns, (stream, "value") in read)
         for stream, columns in ((R, conditions.r_columns), (S, conditions.s_columns))
     )
     label = f"{one.label}, {other.label}"
