@@ -12,7 +12,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -183,8 +183,8 @@ class Room:
     """Return the figures of a case."""
     shown: tuple[Figure, ...]
     """Figures that are columns of the table."""
-    summarise_agreement: Callable[[Sequence[Figures]], str]
-    """Return what was compared in all cases, and agrees with the reference."""
+    summarise_agreement: Callable[[Mapping[str, float]], str]
+    """Return what was compared and agrees with the reference, given the sums of all figures."""
     guard: Callable[[Case, Figures], Verdict]
     """Judge whether the interesting case occurred."""
     simulate: Callable[[Mapping[str, str], int], TimedRun]

@@ -1,7 +1,7 @@
 """Room ``grouping`` as the command line and the tests know it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import straggler
@@ -151,10 +151,9 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many routes and answers agreed, over all cases."""
-    routes, answers = (sum(each[name] or 0 for each in cases) for name in ("routes", "answers"))
-    return f"{routes:,} routes, tuple by tuple, and {answers:,} merged answers"
+    return f"{sums['routes']:,} routes, tuple by tuple, and {sums['answers']:,} merged answers"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:

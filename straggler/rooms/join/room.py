@@ -1,6 +1,6 @@
 """Room ``join`` as the command line and the tests know it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import straggler
 from model.checking import diff
@@ -174,9 +174,9 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many matches and rejections agreed, over all cases."""
-    matches, rejected = (sum(each[name] or 0 for each in cases) for name in ("matches", "rejected"))
+    matches, rejected = sums["matches"], sums["rejected"]
     return f"{matches:,} matches, each found once, and {rejected:,} rejected arrivals"
 
 

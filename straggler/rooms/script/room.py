@@ -127,15 +127,10 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many results and late arrivals agreed, over all cases."""
-    results, undefined, late = (
-        sum(each[name] or 0 for each in cases) for name in ("results", "undefined", "late")
-    )
-    return (
-        f"{results:,} results, {counted(int(undefined), 'time')} without one, and {late:,} late"
-        " arrivals"
-    )
+    results, undefined = sums["results"], counted(int(sums["undefined"]), "time")
+    return f"{results:,} results, {undefined} without one, and {sums['late']:,} late arrivals"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:

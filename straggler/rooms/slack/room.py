@@ -1,6 +1,6 @@
 """Room ``slack`` as the command line and the tests know it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import straggler
@@ -51,11 +51,11 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many windows and late pairs agreed, over all cases."""
-    windows, late = (sum(each[name] or 0 for each in cases) for name in ("compared", "late"))
+    late = sums["late"]
     pairs = "the one late pair" if late == 1 else f"every one of {late:,} late pairs"
-    return f"{windows:,} windows, and {pairs} is accounted for"
+    return f"{sums['compared']:,} windows, and {pairs} is accounted for"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:

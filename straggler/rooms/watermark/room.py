@@ -1,6 +1,6 @@
 """Room ``watermark`` as the command line and the tests know it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
@@ -55,13 +55,11 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many windows, clocks and late pairs agreed, over all cases."""
-    windows, clocks, late = (
-        sum(each[name] or 0 for each in cases) for name in ("compared", "clocks", "late")
-    )
-    compared = f"{windows:,} windows" + (f" and {clocks:,} clocks" if clocks else "")
-    return f"{compared}, and every one of {late:,} late pairs is accounted for"
+    clocks = f" and {sums['clocks']:,} clocks" if sums["clocks"] else ""
+    compared = f"{sums['compared']:,} windows{clocks}"
+    return f"{compared}, and every one of {sums['late']:,} late pairs is accounted for"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
