@@ -7,11 +7,10 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
 
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.settings import JsonObject, Settings
+from model.vocabulary.settings import Settings
 from model.vocabulary.workload import ISO
 from straggler.errors import UsageError
 from straggler.inputs.columns import DEFAULT_COLUMNS
@@ -19,9 +18,6 @@ from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_
 from straggler.inputs.tables import Recording, cuts_into
 from straggler.options import Arguments
 from straggler.rooms import Case, SkippedInput
-
-ConfigT = TypeVar("ConfigT")
-RunT = TypeVar("RunT")
 
 # ----------------------------------------------------------------------------------------- cases
 
@@ -76,14 +72,6 @@ def make_case(
 
 
 # ---------------------------------------------------------------------------------------- limits
-
-
-def read_config(read: Callable[[JsonObject], ConfigT], workload: Workload) -> ConfigT:
-    """Return the query of a stored workload; raise :class:`UsageError` if it has none."""
-    try:
-        return read(workload.config)
-    except (TypeError, ValueError) as error:
-        raise UsageError(str(error)) from error
 
 
 def refuse_larger(settings: Mapping[str, str], largest: Mapping[str, float]) -> None:
@@ -143,15 +131,3 @@ def judge_guard(
         return Verdict(guard, Outcome.HOLDS, occurred)
     sentence = f"{lacking} in {case.input}: {untested}{hint}"
     return Verdict(guard, Outcome.UNDETERMINED, sentence)
-
-
-def timed_run(
-    refuse: Callable[[Mapping[str, str]], None], run: Callable[[Mapping[str, str], int], RunT]
-) -> Callable[[Mapping[str, str], int], RunT]:
-    """Return a function that makes a timed run with settings and a seed, after ``refuse``."""
-
-    def simulate(settings: Mapping[str, str], seed: int) -> RunT:
-        refuse(settings)
-        return run(settings, seed)
-
-    return simulate

@@ -177,8 +177,8 @@ class Room:
     compared nor shown."""
     check: Check
     """Check the claims on a trace of a workload."""
-    refuse: Callable[[Workload], None]
-    """Raise :class:`UsageError` for a stored workload without a query, or above a limit."""
+    refuse_query: Callable[[Any, Workload], None]
+    """Raise :class:`UsageError` for a stored workload above a limit, given its query."""
     figures: Callable[[JudgedCase], Figures]
     """Return the figures of a case."""
     shown: tuple[Figure, ...]
@@ -187,12 +187,10 @@ class Room:
     """Return what was compared and agrees with the reference, given the sums of all figures."""
     guard: Callable[[Case, Figures], Verdict]
     """Judge whether the interesting case occurred."""
-    simulate: Callable[[Mapping[str, str], int], TimedRun]
-    """Simulate settings with a seed.
-
-    Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError` for
-    one above its limit.
-    """
+    refuse_settings: Callable[[Mapping[str, str]], None]
+    """Raise :class:`UsageError` for a setting of a timed run above its limit."""
+    run: Callable[[Mapping[str, str], int], TimedRun]
+    """Simulate settings with a seed."""
     timed: TimedRoom[Any, Any]
     """Simulation of plans and replays, and the plot of a run."""
     explorer: Explorer | None = None
@@ -222,6 +220,23 @@ class Room:
     def words(self) -> tuple[type, ...]:
         """Step classes that a trace may have."""
         return (*self.step_types, *self.protocol_types)
+
+    def refuse(self, workload: Workload) -> None:
+        """Raise :class:`UsageError` for a stored workload without a query, or above a limit."""
+        try:
+            config = self.config.from_json(workload.config)
+        except (TypeError, ValueError) as error:
+            raise UsageError(str(error)) from error
+        self.refuse_query(config, workload)
+
+    def simulate(self, settings: Mapping[str, str], seed: int) -> TimedRun:
+        """Simulate settings with a seed.
+
+        Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError`
+        for one above its limit.
+        """
+        self.refuse_settings(settings)
+        return self.run(settings, seed)
 
     def trace_reader(self, whole_steps: bool) -> TraceReader:
         """Return a reader of traces; without ``whole_steps`` only fields of answers are needed."""

@@ -39,7 +39,6 @@ from straggler.wiring import (
     judge_guard,
     make_case,
     spark_pipeline,
-    timed_run,
 )
 
 GUARD = "keys were heavy, and merged"
@@ -233,12 +232,13 @@ ROOM = Room(
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,
-    refuse=refuse_workload,
+    refuse_query=refuse_workload,
     figures=figures,
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    simulate=timed_run(refuse_settings, from_settings),
+    refuse_settings=refuse_settings,
+    run=from_settings,
     timed=TIMED_ROOM,
     alternatives=alternatives,
     errata=ERRATA,

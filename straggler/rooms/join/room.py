@@ -40,7 +40,6 @@ from straggler.wiring import (
     judge_guard,
     make_case,
     spark_pipeline,
-    timed_run,
 )
 
 GUARD = "pairs met where it is difficult"
@@ -220,14 +219,15 @@ ROOM = Room(
     in_process_step_types=RESULTS,
     compare=compare,
     check=check,
-    refuse=limits.refuse_workload,
+    refuse_query=limits.refuse_workload,
     figures=figures,
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
     settings=settings,
     explorer=EXPLORER,
-    simulate=timed_run(limits.refuse_settings, from_settings),
+    refuse_settings=limits.refuse_settings,
+    run=from_settings,
     timed=UNRECORDED,  # results are what is compared
     errata=ERRATA,
 )

@@ -50,7 +50,6 @@ from straggler.wiring import (
     judge_guard,
     make_case,
     spark_pipeline,
-    timed_run,
 )
 
 GUARD = "work was shared, and tuples were late"
@@ -232,12 +231,13 @@ ROOM = Room(
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,
-    refuse=limits.refuse_workload,
+    refuse_query=limits.refuse_workload,
     figures=figures,
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    simulate=timed_run(limits.refuse_settings, from_settings),
+    refuse_settings=limits.refuse_settings,
+    run=from_settings,
     timed=TIMED_ROOM,
     undetermined_steps=undetermined_steps,
     simpler=simpler,

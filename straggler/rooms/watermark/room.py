@@ -21,7 +21,7 @@ from straggler.rooms.watermark.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
 from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, is_in_order, tasks_hint
 from straggler.rooms.windows.limits import refuse_settings
-from straggler.wiring import judge_guard, spark_pipeline, timed_run
+from straggler.wiring import judge_guard, spark_pipeline
 
 GUARD = "the wait followed the disorder"
 SECOND_US = 1_000_000
@@ -97,12 +97,13 @@ ROOM = Room(
     in_process_step_types=(Clock, Passing, Inserted, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
-    refuse=queries.refuse_workload,
+    refuse_query=queries.refuse_config,
     figures=figures,
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
+    refuse_settings=partial(refuse_settings, SETTINGS),
+    run=from_settings,
     timed=TIMED_ROOM,
     errata=ERRATA,
 )
