@@ -12,13 +12,7 @@ from straggler.errors import UsageError
 from straggler.judging.counterexamples import JOB, Counterexample, read_record
 from straggler.judging.judge import MODEL
 from straggler.judging.levels import Scope
-from straggler.judging.systems import (
-    SPARK,
-    load_function,
-    local_master,
-    open_system,
-    troubled,
-)
+from straggler.judging.systems import SPARK, load_function, local_master, open_system, troubled
 from straggler.judging.trial import Trial, with_hint_of
 from straggler.options import PATH, VERBOSE, Arguments, Option
 from straggler.rooms import Room, find_room

@@ -12,15 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Workload
-from model.vocabulary.join import (
-    OPERATORS,
-    And,
-    Apart,
-    Band,
-    Equi,
-    Ineq,
-    Predicate,
-)
+from model.vocabulary.join import OPERATORS, And, Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.join_predicates import predicate_to_json
 from model.vocabulary.settings import JsonObject, nearest
 from model.vocabulary.workload import without_redeliveries

@@ -6,17 +6,7 @@ from typing import Any
 import numpy as np
 
 from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import (
-    END_US,
-    And,
-    Band,
-    Equi,
-    Ineq,
-    Predicate,
-    R,
-    S,
-    Where,
-)
+from model.vocabulary.join import END_US, And, Band, Equi, Ineq, Predicate, R, S, Where
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join import ChainJoin, queries
 from spark_impl.join.given import check_reach, declare_for, range_of, used_columns

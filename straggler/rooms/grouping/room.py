@@ -22,24 +22,11 @@ from sim.grouping.settings import EXAMPLE
 from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
-from straggler.rooms import (
-    Alternatives,
-    Case,
-    Figure,
-    Figures,
-    JudgedCase,
-    Room,
-    SkippedInput,
-)
+from straggler.rooms import Alternatives, Case, Figure, Figures, JudgedCase, Room, SkippedInput
 from straggler.rooms.grouping import inputs, queries
 from straggler.rooms.grouping.errata import ERRATA
 from straggler.rooms.grouping.limits import refuse_settings, refuse_values, refuse_workload
-from straggler.wiring import (
-    cases_of,
-    judge_guard,
-    make_case,
-    spark_pipeline,
-)
+from straggler.wiring import cases_of, judge_guard, make_case, spark_pipeline
 
 GUARD = "keys were heavy, and merged"
 STAYING = ("key", "dkg", "dag")

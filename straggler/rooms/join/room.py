@@ -35,12 +35,7 @@ from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room, S
 from straggler.rooms.join import inputs, limits, queries
 from straggler.rooms.join.conditions import Conditions, read_conditions
 from straggler.rooms.join.errata import ERRATA
-from straggler.wiring import (
-    cases_of,
-    judge_guard,
-    make_case,
-    spark_pipeline,
-)
+from straggler.wiring import cases_of, judge_guard, make_case, spark_pipeline
 
 GUARD = "pairs met where it is difficult"
 COUNTED_MAX = 2_000

@@ -22,15 +22,7 @@ from model.script.claims import LOAD, RESULTS, judge
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Hosted, Result
-from model.vocabulary.script.slices import (
-    HOUR_MS,
-    Cutting,
-    Span,
-    choose,
-    edges,
-    panes,
-    slice_of,
-)
+from model.vocabulary.script.slices import HOUR_MS, Cutting, Span, choose, edges, panes, slice_of
 from model.vocabulary.script.tree import Arithmetic, Expression, Sensor, Statement, Window, Workflow
 from straggler.errors import counted
 from straggler.pages.errata import (

@@ -33,24 +33,12 @@ from sim.script.room import TIMED_ROOM
 from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
-from straggler.rooms import (
-    Case,
-    Figure,
-    Figures,
-    JudgedCase,
-    Room,
-    SkippedInput,
-)
+from straggler.rooms import Case, Figure, Figures, JudgedCase, Room, SkippedInput
 from straggler.rooms.script import inputs, limits, queries
 from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.plan import as_float
-from straggler.wiring import (
-    cases_of,
-    judge_guard,
-    make_case,
-    spark_pipeline,
-)
+from straggler.wiring import cases_of, judge_guard, make_case, spark_pipeline
 
 GUARD = "work was shared, and tuples were late"
 IDENTITY = {

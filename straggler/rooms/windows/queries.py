@@ -19,15 +19,7 @@ from model.vocabulary.settings import settings_of
 from model.vocabulary.windows import AGGREGATES, WindowQuery
 from straggler.errors import UsageError
 from straggler.inputs.tables import Recording
-from straggler.options import (
-    QUERY,
-    Arguments,
-    Option,
-    duration,
-    given,
-    in_options,
-    setting_options,
-)
+from straggler.options import QUERY, Arguments, Option, duration, given, in_options, setting_options
 from straggler.rooms.windows.limits import TASKS_MAX, refuse_query
 
 BATCHES = 8
