@@ -14,7 +14,7 @@ Rules of this file:
 from collections.abc import Mapping, Sequence
 
 from sim.grouping.room import backlog_of, simulate
-from sim.grouping.settings import SETTINGS, GroupingRun, from_settings, prepare
+from sim.grouping.settings import EXAMPLE, SETTINGS, GroupingRun, from_settings, prepare
 from sim.kernel.plan import Plan
 from sim.sweep.measurable import Figures, Measurable, Settings, moments, summaries
 
@@ -72,7 +72,7 @@ def measure_sides(settings: Settings, seed: int, policies: Sequence[str]) -> Seq
 
 
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": summaries(from_settings, SETTINGS, {"policy": measure_policies}),
+    "sim": summaries(from_settings, SETTINGS, EXAMPLE, fans={"policy": measure_policies}),
     "sides": Measurable(SETTINGS, measure_side, {"policy": measure_sides}),
     "moments": moments(from_settings, SETTINGS),
 }

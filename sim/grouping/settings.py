@@ -109,12 +109,6 @@ EXAMPLE = {
     "policies": "tag,pkg,key",
     "faults": "slow worker-0 300ms 200ms 4; fail worker-2 600ms 100ms",
 }
-"""Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
-
-
-def example(_scenario: str = "") -> Mapping[str, str]:
-    """Return the settings of the example, which suit all scenarios."""
-    return EXAMPLE
 
 
 class GroupingRun(NamedTuple):

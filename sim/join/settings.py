@@ -111,12 +111,6 @@ EXAMPLE = {
     "comparison_us": "50us",
     "faults": "slow worker-1 15s 5s 3; fail worker-2 25s 1s",
 }
-"""Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
-
-
-def example(_scenario: str = "") -> Mapping[str, str]:
-    """Return the settings of the example, which suit all scenarios."""
-    return EXAMPLE
 
 
 def from_settings(texts: Mapping[str, str], seed: int) -> ChainRun:

@@ -103,7 +103,7 @@ def exchangeable_cases(draw: st.DrawFn, config: SlackConfig) -> SeededPlan:
     sources = replace(source, place=near), replace(source, place=far)
     speeds = draw(st.sampled_from([(1.0, 0.5), (1.0, 0.8, 0.6), (0.6, 1.0)]))
     workers = [
-        Worker(speeds[n % len(speeds)], queue_limit=3, when_full="drop", place=own_place(n + 2))
+        Worker(speeds[n % len(speeds)], queue_limit=3, when_full="drop", place=Place(0, n + 2))
         for n in range(config.tasks)
     ]
     # The slowest worker is busy for less than its share of the time.
@@ -229,11 +229,6 @@ def chain_trouble(draw: st.DrawFn) -> tuple[Fault, ...]:
         found += [Lose(link, nth[0]), Replay(link, 0, after_us), Replay(link, nth[1], 0)]
         found.append(Congest(link, at_us, 2 * LINK_US, draw(st.sampled_from([0.0, 0.01]))))
     return (*found, Fail("worker-1", LINK_US * draw(st.integers(8, 80)), LINK_US))
-
-
-def own_place(number: int) -> Place:
-    """Return a machine of its own for each worker of a chain."""
-    return Place(0, number)
 
 
 def chain_shape(config: JoinConfig) -> Shape:
