@@ -327,33 +327,41 @@ def test_a_sliding_maximum_is_that_of_each_run(
     assert sliding_maximum(np.array(values), since).tolist() == runs
 
 
+def largest(pairs: Sequence[tuple[int, int]], since: int) -> tuple[int, int]:
+    """Return the latest of the largest delays since a time, and the clock after its tuple."""
+    return max((delay, clock) for clock, delay in pairs if clock >= since)
+
+
 @given(
-    delays=st.lists(st.integers(0, 9), min_size=1, max_size=40),
+    delays=st.lists(st.integers(0, 9), min_size=2, max_size=40),
     steps=st.lists(st.integers(0, 3), min_size=40, max_size=40),
     recent_us=st.integers(1, 20),
-    settled=st.integers(1, 40),
+    sizes=st.tuples(st.integers(1, 39), st.integers(1, 39)),
 )
 def test_the_state_keeps_what_may_become_the_largest_and_nothing_else(
-    delays: list[int], steps: list[int], recent_us: int, settled: int
+    delays: list[int], steps: list[int], recent_us: int, sizes: tuple[int, int]
 ) -> None:
+    """Not all arrivals that a task looked at have come when it looks again: the plan was wrong."""
     clock = np.cumsum(steps)[: len(delays)].tolist()
-    settled = min(settled, len(delays))
+    pairs = list(zip(clock, delays, strict=True))
+    seen, settled = max(sizes), min(*sizes, len(delays))
     task = RecentDelays(0, recent_us)
-    task.look(np.array(clock), np.array(delays))
+    task.look(np.array(clock[:seen]), np.array(delays[:seen]))
     task.settle(settled)
-    pairs = list(zip(clock, delays, strict=True))[:settled]
-    now = clock[settled - 1]
-    # Whatever comes next, what is the largest until the clock is at t is one of these.
-    largest = {
-        max((d, t) for t, d in pairs if t >= until)
-        for until in range(now - recent_us, now + 1)
-        if any(t >= until and d for t, d in pairs)
-    }
-    kept = task.kept()
-    assert {(d, t) for t, d in kept.tolist()} == largest
-    assert len(kept) == len(largest)
+    now, kept = clock[settled - 1], task.kept()
     assert kept.dtype == DELAY
-    assert task.largest_us == max((d for d, _ in largest), default=0)
+    # Whatever comes next, what is the largest since some time is one of these.
+    found = {largest(pairs[:settled], t) for t in range(now - recent_us, now + 1)}
+    assert sorted((d, t) for t, d in kept.tolist()) == sorted(each for each in found if each[0])
+    assert task.largest_us == largest(pairs[:settled], now - recent_us)[0]
+    again = task.look(np.array(clock[settled:]), np.array(delays[settled:]))
+    wanted = [largest(pairs[: i + 1], t - recent_us)[0] for i, t in enumerate(clock)]
+    assert again.tolist() == wanted[settled:]
+
+
+def test_a_delay_counts_until_it_is_older_than_recent_us() -> None:
+    task = RecentDelays(0, recent_us=10)
+    assert task.look(np.array([0, 10, 11]), np.array([7, 3, 2])).tolist() == [7, 7, 3]
 
 
 @pytest.mark.parametrize("control", ["conformal", "pd", "max", "fixed"])
