@@ -139,6 +139,7 @@ class Progress(NamedTuple):
     batch: int
     t_max_us: int
     max_delay_us: int
+    """Largest delay that counts: of all arrivals so far, or of the recent ones (us)."""
     slack_us: int
     """K under the alpha that the next arrival will meet (us)."""
     wm_us: int
