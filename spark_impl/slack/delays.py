@@ -81,7 +81,8 @@ class RecentDelays(Delays):
         largest = recent[recent["delay_us"] > np.append(from_here[1:], 0)]
         # Of delays that are forgotten together the first is the largest.
         first = np.append(True, largest["t_max_us"][1:] > largest["t_max_us"][:-1])
-        return largest[first[: len(largest)]]
+        kept: Records = largest[first[: len(largest)]]
+        return kept
 
 
 def delays(config: SlackConfig, kept: Kept) -> Delays:

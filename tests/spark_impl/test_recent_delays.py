@@ -38,7 +38,8 @@ class OneTask:
 
     def __init__(self, number: int, **settings: Any) -> None:
         self.number, self.set = number, settings
-        self.t_max = self.wm = None
+        self.t_max: int | None = None
+        self.wm: int | None = None
         self.pairs: list[tuple[int, int]] = []
         self.longest = 0
         self.alpha, self.err_prev, self.judged = 1.0, 0.0, 0
@@ -51,7 +52,8 @@ class OneTask:
         self.batch = 0
 
     def last_end(self, ts: int) -> int:
-        return ts // self.set["slide_us"] * self.set["slide_us"] + self.set["size_us"]
+        end: int = ts // self.set["slide_us"] * self.set["slide_us"] + self.set["size_us"]
+        return end
 
     def slack(self) -> int:
         factor = min(max(self.alpha, 0.0), 1.0)
