@@ -180,10 +180,14 @@ class Task(WindowTask[SlackConfig]):
     def _advance_clock(self, event: Event) -> None:
         event_time_us, value = event.event_time_us, event.value
         self.accepted.setdefault(event.source_id, event_time_us)
-        self.t_max_us = max(self.t_max_us, event_time_us)
-        max_delay_us = self._largest_delay_us(self.t_max_us - event_time_us)
-        if max_delay_us != self.max_delay_us:
-            self.max_delay_us = max_delay_us
+        if event_time_us > self.t_max_us:
+            self.t_max_us = event_time_us
+        delay_us, known_us = self.t_max_us - event_time_us, self.max_delay_us
+        if self._recent_us is not None:
+            self.max_delay_us = self._largest_recent_us(delay_us, self._recent_us)
+        elif delay_us > known_us:
+            self.max_delay_us = delay_us
+        if self.max_delay_us != known_us:
             self._update_next_slack()
         self.slack_us = self.next_slack_us
         self.wm_us = self.rules.wm_us(self.wm_us, self.t_max_us - self.slack_us)
@@ -191,16 +195,14 @@ class Task(WindowTask[SlackConfig]):
         self.total += value
         self.squares += value * value
 
-    def _largest_delay_us(self, delay_us: int) -> int:
-        """Return the largest delay that counts; remember ``delay_us``, and forget old delays."""
-        if self._recent_us is None:
-            return max(self.max_delay_us, delay_us)
+    def _largest_recent_us(self, delay_us: int, recent_us: int) -> int:
+        """Remember a delay and forget those that are too old; return the largest one left."""
         recent, clock_us = self._recent, self.t_max_us
         # A delay is never the largest again once a later one is as large.
         while recent and recent[-1][1] <= delay_us:
             recent.pop()
         recent.append((clock_us, delay_us))
-        while recent[0][0] < clock_us - self._recent_us:
+        while recent[0][0] < clock_us - recent_us:
             recent.popleft()
         return recent[0][1]
 

@@ -186,7 +186,7 @@ def test_levels_that_run_side_by_side_have_the_figures_of_separate_runs() -> Non
         assert together == [known.measure({**game, name: level}, 1) for level in levels]
 
 
-def test_aq_k_slack_corrects_nothing_and_answers_first_as_a_query_that_corrects() -> None:
+def test_aq_k_slack_corrects_nothing_and_follows_recent_delays() -> None:
     found = stream(control="aq")
     assert found["current_error"] == found["first_error"] > 0
     assert found["slack_us"] != stream(control="aq", recent_us="1000000")["slack_us"]
