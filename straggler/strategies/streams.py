@@ -87,6 +87,7 @@ def configs(
         method=required.method,
         fixed_slack_us=draw(st.sampled_from([0, size_us // 3, 2 * size_us, 1_000 * size_us])),
         learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
+        recent_us=draw(st.sampled_from([1, size_us // 2, 2 * size_us, 1_000 * size_us])),
         feedback_us=draw(st.sampled_from([None, 0, 1, size_us // 2, 3 * size_us])),
         max_slack_us=draw(limits_us),
         gamma_us=draw(upto(8 * size_us)),
