@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.join_load import LoadRules
+from model.vocabulary.slack import CONTROLS
 from sim.grouping.cluster import GroupingTuning
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.distributions import Exponential, Mixture, Uniform
@@ -123,7 +124,8 @@ def corrected_queries(draw: st.DrawFn) -> SlackConfig:
         slide_us,
         aggregate=draw(st.sampled_from(["sum", "count", "avg", "min", "max"])),
         tasks=draw(st.sampled_from([3, 2, 4])),
-        control=draw(st.sampled_from(["conformal", "fixed", "pd", "max"])),
+        control=draw(st.sampled_from(CONTROLS)),
+        recent_us=2 * size_us,
         lambda_thr=0.9,
         start_slack_us=draw(st.sampled_from([0, None])),
         gamma_us=draw(st.sampled_from([2 * size_us, 0, 20 * size_us])),
