@@ -40,7 +40,7 @@ test-long: java $(CLASSES) ## long tests as well, with more and random cases, fo
 		-o timeout=1800 --ignore=$(JUDGED) tests properties
 
 JUDGED = tests/jobs/test_gallery_at_length.py
-gallery: java $(CLASSES) ## every job of the gallery and of Spark's guide judged, and varied (2 h)
+gallery: java $(CLASSES) ## every job of the gallery and of Spark's guide judged, and changed in twenty ways (4 h)
 	@$(PYTEST) --long -n 2 --dist load $(JUDGED)
 
 # Killed drivers and workers, full disks, cut connections, lost commits. The same folder goes on with

@@ -1,10 +1,9 @@
 """The page of settings: every setting of every room, from its declaration."""
 
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 
 from model.vocabulary.settings import Setting
-from sim.sweep.measurable import measurables
+from sim.sweep.measurable import measurable
 from straggler.options import default_in_words
 
 HEADER = """\
@@ -34,9 +33,9 @@ def markdown(rooms: Iterable[str]) -> str:
 
 def _section(room: str) -> str:
     rows = ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
-    rows += _rows(measurables(room)["sim"].settings)
-    settings = import_module(f"sim.{room}").example()
-    example = ", ".join([f"`{name}={text}`" for name, text in settings.items()])
+    run = measurable(room, "sim")
+    rows += _rows(run.settings)
+    example = ", ".join([f"`{name}={text}`" for name, text in run.example.items()])
     return "\n".join([f"## Room `{room}`", "", f"Example: {example}.", "", *rows, ""])
 
 

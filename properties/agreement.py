@@ -58,7 +58,7 @@ class Agreement:
     def _compare(
         self, case: Workload, expected: Trace, observed: Trace, kinds: Collection[type]
     ) -> None:
-        found = self.room.compare(case, expected, observed, kinds)
+        found = self.room.compare(case, expected, observed, kinds, ())
         if found.mismatches:
             pytest.fail("\n".join(found.sentences), pytrace=False)
 

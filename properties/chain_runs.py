@@ -29,17 +29,17 @@ from properties.reached_cases import count_kills, count_redelivered
 from sim.join.room import simulate as simulate_chain
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Fault
-from sim.kernel.link import Noise
+from sim.kernel.link import Noise, Place
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.plan import replay as replayed
 from spark_impl.join.system import run_chain
 from straggler.judging import counterexamples
 from straggler.judging.judge import broken_sentences, compare_traces
+from straggler.judging.levels import Scope
 from straggler.judging.systems import SPARK, troubled
 from straggler.judging.trial import Trial
 from straggler.judging.trouble import Trouble, TroubledLinks, read_reports
 from straggler.rooms import find_room
-from straggler.strategies import queries
 from straggler.strategies.chain_workloads import ON_COLUMNS, ChainPack, chain_of
 from straggler.strategies.connections import troubles_of
 from straggler.strategies.queries import LINK_US
@@ -73,7 +73,7 @@ class ChainSeen:
         The workload is tried and stored with the trouble on the connections of the chain.
         """
         trouble = tuple([each._asdict() for each in self.planned])
-        trial = Trial(ROOM, troubled(trouble), SPARK, ROOM.step_types, trouble=trouble)
+        trial = Trial(Scope.of(ROOM), troubled(trouble), SPARK, trouble=trouble)
         fail_with(sentences, trial.report(self.workload, counterexamples.FOLDER))
 
     def compare_pairs_with_simulation(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def _simulate(workload: Workload, cluster: Cluster, faults: Sequence[Fault]) -> 
     config = JoinConfig.from_json(workload.config)
     count = max([config.workers, *(each.workers for each in config.decisions)])
     workers = [
-        replace(cluster.worker(n), queue_limit=None, when_full="block", place=queries.own_place(n))
+        replace(cluster.worker(n), queue_limit=None, when_full="block", place=Place(0, n))
         for n in range(count)
     ]
     noise = Noise(0.0, retry_us=LINK_US)

@@ -29,6 +29,7 @@ from properties.oracles.router import Router
 from sim.kernel.run import TimedRun
 from straggler.judging import counterexamples
 from straggler.judging.judge import broken_sentences, compare_traces
+from straggler.judging.levels import Scope
 from straggler.judging.systems import SPARK
 from straggler.judging.trial import Promise, Trial
 from straggler.rooms import Room, find_room
@@ -53,7 +54,7 @@ class ClusterRun(NamedTuple):
 
     def fail(self, sentences: Sequence[str], promise: Promise = lambda *_: ()) -> None:
         """Fail the test with the cluster; store a smaller workload for ``straggler replay``."""
-        trial = Trial(self.room, self.room.spark(), SPARK, self.room.step_types, promise=promise)
+        trial = Trial(Scope.of(self.room), self.room.spark(), SPARK, promise=promise)
         cluster = [f"The cluster: {self.run.plan!r}", *sentences]
         fail_with(cluster, trial.report(self.run.workload, counterexamples.FOLDER))
 

@@ -84,7 +84,7 @@ class Operator:
             other = () if is_shed else other
             trace = room.reference()(workload)
             step_types = room.determined_steps(plan, step_types)
-        difference = room.compare(workload, trace, observed.trace, step_types)
+        difference = room.compare(workload, trace, observed.trace, step_types, ())
         judged = [step for step in observed.trace.steps() if type(step) not in undetermined]
         verdicts = room.check(workload, Trace(observed.trace.producer, judged)).verdicts
         return (*other, *difference.sentences, *broken_sentences(verdicts))

@@ -167,15 +167,10 @@ def run_panels(
     for title, columns in (("Watermark behind the clock", lag), ("Latency", latency)):
         known = {column: label for column, label in columns.items() if column in series}
         if known:
-            yield _of_times(series, title, known)
+            longest_us = max(float(np.nanmax(series[name], initial=0.0)) for name in known)
+            unit, ylabel = unit_of_time(longest_us)  # which makes the times readable
+            yield Panel(title, ylabel, tuple([PanelLine(*each, unit) for each in known.items()]))
     yield from own
-
-
-def _of_times(series: Series, title: str, labels: Mapping[str, str]) -> Panel:
-    """Return the panel of columns of times (us), in a unit of time that makes them readable."""
-    longest_us = max(float(np.nanmax(series[name], initial=0.0)) for name in labels)
-    unit, ylabel = unit_of_time(longest_us)
-    return Panel(title, ylabel, tuple([PanelLine(*each, unit) for each in labels.items()]))
 
 
 def unit_of_time(longest_us: float) -> tuple[float, str]:

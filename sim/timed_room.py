@@ -5,17 +5,17 @@ A room adds its processes (``cluster.py``), its figures (``figures.py``) and its
 made of the parts at the end of this file: work of tuples, links, full queues, and checkpoints.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import simpy
 
 from model.vocabulary import Event, Fault, System, Workload
-from model.vocabulary.settings import JsonObject, Settings, look_up
-from sim.clusters import NONE, STATED
+from model.vocabulary.settings import JsonObject, Settings
+from sim.clusters import STATED
 from sim.kernel.distributions import Constant, iterate_samples
 from sim.kernel.faults import Fail
 from sim.kernel.link import AnyLink, Link, Tier
@@ -56,10 +56,6 @@ def stated_plan(workload: Workload, cluster: Cluster = STATED) -> Plan:
     )
 
 
-def _stated_plan(workload: Workload, _config: object) -> Plan:
-    return stated_plan(workload)
-
-
 @dataclass(frozen=True, slots=True)
 class TimedRoom(Generic[ConfigT, RunT]):
     """A timed room."""
@@ -70,7 +66,7 @@ class TimedRoom(Generic[ConfigT, RunT]):
     """Runs a plan and a query with a seed."""
     plot: RunPlot
     """Title, panels and columns of the plot of a run."""
-    restate: Callable[[Workload, ConfigT], Plan] = _stated_plan
+    restate: Callable[[Workload, ConfigT], Plan] = lambda workload, _config: stated_plan(workload)
     """Returns the plan of a replay, given the workload and its query."""
 
     def simulate_plan(self, plan: Plan, config: JsonObject, seed: int) -> RunT:
@@ -95,17 +91,6 @@ class TimedRoom(Generic[ConfigT, RunT]):
         from sim.report.drawing import draw_timed_run, save
 
         save(draw_timed_run, (run, self.plot), path)
-
-
-def names_of(setting: str, text: str, known: Collection[str]) -> tuple[str, ...]:
-    """Return the names that a setting lists: ``all``, ``none``, or names separated by commas.
-
-    Raises ``ValueError`` for an unknown name.
-    """
-    if text in ("all", NONE):
-        return tuple(known) if text == "all" else ()
-    names = {name: name for name in known}
-    return tuple([look_up(setting, name.strip(), names) for name in text.split(",")])
 
 
 # ----------------------------------------------------------------------------------------- clusters
@@ -177,14 +162,23 @@ class Restorable(Protocol):
         """Restore the state of a checkpoint; forget everything else."""
 
 
-class Revocable(Protocol):
-    """A record whose latest part can be undone."""
+class Revocable:
+    """A record, made of lists that only grow, whose latest part can be undone."""
+
+    __slots__ = ("_lengths", "_lists")
+
+    def __init__(self, *lists: list[Any]) -> None:
+        self._lists = lists
+        self.save()
 
     def save(self) -> None:
         """Keep everything so far: no failure undoes it."""
+        self._lengths = [len(each) for each in self._lists]
 
     def go_back(self) -> None:
         """Forget everything since the last :meth:`save`, because it will happen again."""
+        for each, length in zip(self._lists, self._lengths, strict=True):
+            del each[length:]
 
 
 class Checkpoint:

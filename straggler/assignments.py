@@ -9,26 +9,19 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from itertools import zip_longest
 
 from model.vocabulary.durations import in_durations, parse_duration_us
 from model.vocabulary.settings import Setting
 from sim.kernel.faults import KINDS
+from sim.sweep.measurable import Measurable
 from straggler.errors import UsageError
-from straggler.rooms import Room
 
 NUMBERS_OF_WORKERS = ("tasks", "workers", "instances")
 """Settings, one in each room, that say how many workers a run has."""
 
 EXCLUDED = {"corrections": "upstreams"}
 """Settings of examples, each with a setting beside which it must have its default."""
-
-
-def settings_of_room(room: str) -> Mapping[str, Setting]:
-    """Return the settings of a timed run of a room, by name."""
-    known: Mapping[str, Setting] = import_module(f"sim.{room}").SETTINGS
-    return known
 
 
 def parse_settings(texts: Iterable[str], known: Mapping[str, Setting]) -> dict[str, str]:
@@ -64,8 +57,7 @@ def setting_in_us(key: str, value: str, known: Mapping[str, Setting]) -> dict[st
         is_none = known[in_us].is_optional and value == known[in_us].none
         return {in_us: value if is_none else str(parse_duration_us(value))}
     except ValueError as error:
-        msg = f"{key}: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"{key}: {error}") from error
 
 
 def in_units(sentence: str, texts: Iterable[str]) -> str:
@@ -85,27 +77,25 @@ def in_units(sentence: str, texts: Iterable[str]) -> str:
 # -------------------------------------------------------------------------- example of a room
 
 
-def example_of(room: Room, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a room's example that hold beside the given ones, as texts."""
-    example = import_module(f"sim.{room.name}").example
-    found: dict[str, str] = {
+def example_of(run: Measurable, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a run's example that hold beside the given ones, as texts."""
+    found = {
         name: text
-        for name, text in example(given.get("scenario", "")).items()
+        for name, text in run.fit(run.example, given.get("scenario", "")).items()
         if name not in given and EXCLUDED.get(name) not in given
     }
     if "faults" in found:
-        workers = _number_of_workers(given, settings_of_room(room.name))
+        workers = _number_of_workers(given, run.settings)
         faults = [each for each in found["faults"].split("; ") if _worker_of(each) < workers]
         found["faults"] = "; ".join(faults) or "none"
     return found
 
 
-def over_example(room: Room, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the given settings, laid over the example of the room; times are in microseconds."""
-    known = settings_of_room(room.name)
+def over_example(run: Measurable, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the given settings, laid over the example of a run; times are in microseconds."""
     found: dict[str, str] = {}
-    for name, text in example_of(room, given).items():
-        found |= setting_in_us(name, text, known)
+    for name, text in example_of(run, given).items():
+        found |= setting_in_us(name, text, run.settings)
     return found | dict(given)
 
 

@@ -37,31 +37,21 @@ _UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 1 << 20, "GiB": 1 << 30}
 _METAVARS = {int: "N", float: "X"}
 
 
-class Duration(click.ParamType[int]):
-    """A duration with a unit, as integer microseconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: object, ctx: object) -> int:
-        """Read a duration; raise :class:`UsageError` for any other text."""
-        try:
-            return parse_duration_us(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from error
+def duration(text: str) -> int:
+    """Return a duration with a unit in microseconds; the type of an option."""
+    try:
+        return parse_duration_us(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
-class Size(click.ParamType[int]):
-    """An amount of memory with a unit, in bytes."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: object, ctx: object) -> int:
-        """Read an amount; raise :class:`UsageError` for any other text."""
-        found = _SIZE.fullmatch(str(value).strip())
-        if found is None:
-            message = f"{value!r} is no amount of memory; write a number and a unit, like 512MB"
-            raise click.BadParameter(message)
-        return int(found[1]) * _UNITS[found[2]]
+def size(text: str) -> int:
+    """Return an amount of memory with a unit in bytes; the type of an option."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        message = f"{text!r} is no amount of memory; write a number and a unit, like 512MB"
+        raise click.BadParameter(message)
+    return int(found[1]) * _UNITS[found[2]]
 
 
 class Option(click.Option):
@@ -107,7 +97,7 @@ LATENESS = Option(
     "--lateness",
     "how far a tuple may lie behind the latest of its stream or sensor (by input)",
     "lateness_us",
-    type=Duration(),
+    type=duration,
     section=QUERY,
 )
 
@@ -139,7 +129,7 @@ def setting_options(
         if setting.kind is bool:
             common |= {"is_flag": True, "flag_value": True, "default": None}
         elif name.endswith("_us"):
-            common["type"] = Duration()
+            common["type"] = duration
         else:
             common |= {"type": setting.kind, "metavar": _METAVARS.get(setting.kind, "NAME")}
         yield Option(option_of(name), "".join(words), **common)

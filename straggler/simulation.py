@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from model.vocabulary.durations import in_durations, in_unit_of_name, resolve_times
 from model.vocabulary.settings import Setting, require
 from sim.kernel.run import TimedRun
-from straggler.assignments import over_example, setting_in_us, settings_of_room
+from sim.sweep.measurable import measurable
+from straggler.assignments import over_example, setting_in_us
 from straggler.errors import UsageError
 from straggler.rooms import find_room
 
@@ -37,14 +38,15 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
     is_whole = hasattr(seed, "__index__") and not isinstance(seed, bool)  # of NumPy, too
     require(is_whole and seed >= 0, "seed", seed, "an integer >= 0")
     found = find_room(room)
-    known = settings_of_room(room)
+    timed = measurable(room, "sim")
+    known = timed.settings
     texts: dict[str, str] = {}
     for name, value in resolve_times(settings, known).items():
         number = value if isinstance(value, str) else in_unit_of_name(name, value)
         text = known[name].write(number) if name in known else str(value)
         texts |= setting_in_us(name, text, known)
     try:
-        return found.simulate(over_example(found, texts), int(seed))
+        return found.simulate(over_example(timed, texts), int(seed))
     except (UsageError, ValueError) as error:
         kind = UsageError if isinstance(error, UsageError) else ValueError
         raise kind(_as_given(str(error), settings, known)) from error

@@ -7,21 +7,17 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
 
 from model.checking.claims import Outcome, Verdict
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.settings import JsonObject, PlainData, Settings
+from model.vocabulary.settings import Settings
 from model.vocabulary.workload import ISO
 from straggler.errors import UsageError
 from straggler.inputs.columns import DEFAULT_COLUMNS
 from straggler.inputs.inputs import PUBLISHED, missing_recording, recordings_by_name
 from straggler.inputs.tables import Recording, cuts_into
 from straggler.options import Arguments
-from straggler.rooms import Alternatives, Case, SkippedInput
-
-ConfigT = TypeVar("ConfigT")
-RunT = TypeVar("RunT")
+from straggler.rooms import Case, SkippedInput
 
 # ----------------------------------------------------------------------------------------- cases
 
@@ -32,21 +28,21 @@ def why_missing(name: str) -> str | None:
     return missing_recording(name) if is_absent else None
 
 
-def select_inputs(
+def cases_of(
     args: Arguments,
     usual: Iterable[str],
+    read: Callable[[str], Iterator[Case]],
     reason: Callable[[str], str | None] = why_missing,
-) -> Iterator[str | SkippedInput]:
-    """Yield the names of the inputs to compare: those of ``--input``, or the ``usual`` ones.
+) -> Iterator[Case | SkippedInput]:
+    """Yield the cases that ``read`` makes of inputs: those of ``--input``, or the ``usual`` ones.
 
     A usual input that is absent is yielded as :class:`SkippedInput`; ``reason`` says why.
     """
-    if args.input:
-        yield from args.input
-        return
-    for name in usual:
-        why = reason(name)
-        yield name if why is None else SkippedInput(name, why)
+    for name in args.input or usual:
+        if not args.input and (why := reason(name)) is not None:
+            yield SkippedInput(name, why)
+        else:
+            yield from read(name)
 
 
 def make_case(
@@ -76,14 +72,6 @@ def make_case(
 
 
 # ---------------------------------------------------------------------------------------- limits
-
-
-def read_config(read: Callable[[JsonObject], ConfigT], workload: Workload) -> ConfigT:
-    """Return the query of a stored workload; raise :class:`UsageError` if it has none."""
-    try:
-        return read(workload.config)
-    except (TypeError, ValueError) as error:
-        raise UsageError(str(error)) from error
 
 
 def refuse_larger(settings: Mapping[str, str], largest: Mapping[str, float]) -> None:
@@ -143,37 +131,3 @@ def judge_guard(
         return Verdict(guard, Outcome.HOLDS, occurred)
     sentence = f"{lacking} in {case.input}: {untested}{hint}"
     return Verdict(guard, Outcome.UNDETERMINED, sentence)
-
-
-def timed_run(
-    refuse: Callable[[Mapping[str, str]], None], run: Callable[[Mapping[str, str], int], RunT]
-) -> Callable[[Mapping[str, str], int], RunT]:
-    """Return a function that makes a timed run with settings and a seed, after ``refuse``."""
-
-    def simulate(settings: Mapping[str, str], seed: int) -> RunT:
-        refuse(settings)
-        return run(settings, seed)
-
-    return simulate
-
-
-def compare_sides(
-    columns: Mapping[str, tuple[str, str]], sides: Iterable[Mapping[str, PlainData]], remark: str
-) -> Alternatives:
-    """Return a table with a row for each of ``sides``, which are figures by name.
-
-    ``columns`` maps a heading to a field and its format; ``ms`` turns microseconds into
-    milliseconds. A field without a value is shown as ``-``.
-    """
-    fields = [field for field, _ in columns.values()]
-    data = tuple({field: side.get(field) for field in fields} for side in sides)
-    rows = tuple(
-        tuple(_write(row[field], form) for field, form in columns.values()) for row in data
-    )
-    return Alternatives(tuple(columns), rows, data, remark)
-
-
-def _write(value: PlainData, form: str) -> str:
-    if value is None:
-        return "-"
-    return f"{value / 1e3:,.1f}" if form == "ms" else format(value, form)

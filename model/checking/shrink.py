@@ -26,32 +26,24 @@ Fails = Callable[[Workload], bool]
 T = TypeVar("T")
 
 
-class _Limited:
-    """A :data:`Fails` with a limit: after ``runs_max`` runs it answers ``False`` without a run."""
-
-    def __init__(self, fails: Fails, runs_max: int) -> None:
-        self.fails = fails
-        self.runs_left = runs_max
-
-    def __call__(self, workload: Workload) -> bool:
-        if self.runs_left <= 0:
-            return False
-        self.runs_left -= 1
-        return self.fails(workload)
-
-
 def smallest(workload: Workload, fails: Fails, runs_max: int = RUNS_MAX) -> Workload:
     """Return a smaller workload that still fails; the given workload must fail.
 
     No single arrival, cut or fault of the result can be left out, unless ``runs_max`` ended the
     search before that was certain. ``fails`` is called at most ``runs_max`` times.
     """
-    limited = _Limited(fails, runs_max)
+    runs_left = runs_max
+
+    def limited(candidate: Workload) -> bool:
+        nonlocal runs_left
+        runs_left -= 1
+        return runs_left >= 0 and fails(candidate)
+
     size = None
-    while size != (size := _size(workload)) and limited.runs_left:
+    while size != (size := _size(workload)) and runs_left > 0:
         workload = _fewer_arrivals(workload, limited)
-        workload = _fewer_cuts(workload, limited)
-        workload = _fewer_faults(workload, limited)
+        workload = _fewer(workload, "cuts", limited)
+        workload = _fewer(workload, "faults", limited)
         workload = _plainer(workload, limited)
     return workload
 
@@ -66,16 +58,13 @@ def _fewer_arrivals(workload: Workload, fails: Fails) -> Workload:
     return _with_batches(workload, kept)
 
 
-def _fewer_cuts(workload: Workload, fails: Fails) -> Workload:
-    cuts = _minimal(
-        sorted(set(workload.cuts)), lambda some: fails(workload.with_(cuts=tuple(some)))
+def _fewer(workload: Workload, name: str, fails: Fails) -> Workload:
+    """Leave out elements of a field of the workload where it still fails."""
+    kept = _minimal(
+        [*dict.fromkeys(getattr(workload, name))],
+        lambda some: fails(workload.with_(**{name: tuple(some)})),
     )
-    return workload.with_(cuts=tuple(cuts))
-
-
-def _fewer_faults(workload: Workload, fails: Fails) -> Workload:
-    faults = _minimal(list(workload.faults), lambda some: fails(workload.with_(faults=tuple(some))))
-    return workload.with_(faults=tuple(faults))
+    return workload.with_(**{name: tuple(kept)})
 
 
 def _plainer(workload: Workload, fails: Fails) -> Workload:

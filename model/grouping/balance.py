@@ -102,21 +102,17 @@ def largest_work_us(lambda_us: float, m: int, times_us: Sequence[int], delta: fl
     """
 
     def bound_us(log_a: float) -> float:
-        return _bound_us(exp(log_a), lambda_us, m, times_us, delta)
+        a = exp(log_a)
+        largest = a * max(times_us)
+        growth = lambda_us * m * expm1(largest) / largest
+        terms = [_log_expm1(largest) - _log_expm1(a * time_us) for time_us in times_us]
+        return growth + (float(logsumexp(terms)) - log(delta)) / a
 
     # Every a gives a bound. The best a lies between far less than one over the largest possible
     # work and the largest a that does not overflow.
     lowest, highest = log(1e-4 / (max(times_us) * (m + 1))), log(500 / max(times_us))
     found = minimize_scalar(bound_us, bounds=(lowest, highest), method="bounded")
     return float(found.fun)
-
-
-def _bound_us(a: float, lambda_us: float, m: int, times_us: Sequence[int], delta: float) -> float:
-    """Return the bound for one a > 0."""
-    largest = a * max(times_us)
-    growth = lambda_us * m * expm1(largest) / largest
-    terms = [_log_expm1(largest) - _log_expm1(a * time_us) for time_us in times_us]
-    return growth + (float(logsumexp(terms)) - log(delta)) / a
 
 
 def _log_expm1(x: float) -> float:

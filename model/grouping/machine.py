@@ -131,7 +131,11 @@ class Machine:
         self._states = [begin_window(self._table, state) for state in self._states]
         self._summaries = [{} for _ in self._states]
         self._tuples = 0
-        return list(_heavy_keys(self._table))
+        table = self._table
+        return [
+            Heavy(table.window, key, *each, table.tuples, tuple(sorted(table.candidates(key))))
+            for key, each in table.heavy.items()
+        ]
 
     def saved(self) -> Saved:
         """Return the state of the senders; no fault changes the state of an instance."""
@@ -168,12 +172,6 @@ class Machine:
         for (window, key), parts in partials.items():
             answer = merge_aggregates(parts, top)
             yield Answer(window, key, *answer[:4], len(answer.distinct), answer.top)
-
-
-def _heavy_keys(table: Table) -> Iterator[Heavy]:
-    for key, (counted, error) in table.heavy.items():
-        candidates = tuple(sorted(table.candidates(key)))
-        yield Heavy(table.window, key, counted, error, table.tuples, candidates)
 
 
 PRODUCER = "model"

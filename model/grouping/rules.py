@@ -118,10 +118,6 @@ WEIGHT_UNIT = 12
 """Unit of load; every weight divides it."""
 
 
-def _one_each(config: GroupingConfig, _times_us: tuple[int, ...]) -> tuple[int, ...]:
-    return (1,) * config.instances
-
-
 def times(_config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ...]:
     """Return the times of a tuple as its costs."""
     return times_us
@@ -134,7 +130,7 @@ def _by_tier(config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ..
 
 _COUNTED = ("key", "shuffle", "pkg", "w-choices", "dkg", "dag")
 COSTS: Mapping[str, Costs] = {
-    **dict.fromkeys(_COUNTED, _one_each),
+    **dict.fromkeys(_COUNTED, lambda config, _times_us: (1,) * config.instances),
     "nag-static": _by_tier,
     "nag-dynamic": _by_tier,
     "tag-literal": times,

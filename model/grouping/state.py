@@ -120,17 +120,11 @@ class Table:
         """Return C(k), with the instance that is preferred among equals first."""
         found = self._found.get(key)
         if found is None:
-            found = self.sort_by_preference(self.rules.candidates[self.config.policy](self, key))
+            latency_us = self.config.latency_us or (0,) * self.n
+            instances = self.rules.candidates[self.config.policy](self, key)
+            found = tuple(sorted(instances, key=lambda each: (latency_us[each], each)))
             self._found[key] = found
         return found
-
-    def sort_by_preference(self, instances: set[int]) -> tuple[int, ...]:
-        """Sort instances by latency, then by index."""
-        latency_us = self.config.latency_us
-        if latency_us:
-            # Sorting is stable: of equal latencies the lower index comes first.
-            return tuple(sorted(sorted(instances), key=latency_us.__getitem__))
-        return tuple(sorted(instances))
 
 
 @lru_cache(maxsize=1 << 8)

@@ -6,7 +6,7 @@ Rules of this file:
   which the reference keeps the promise and the variant does not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from math import floor
@@ -20,7 +20,7 @@ from model.grouping.candidates import (
 from model.grouping.claims import FEW
 from model.grouping.machine import system
 from model.grouping.rules import COSTS, RULES
-from model.grouping.state import Rules, Table
+from model.grouping.state import Candidates, Rules, Table
 from model.vocabulary import Event, GroupingConfig, Workload
 
 PAPER = "TAG, read literally"
@@ -31,25 +31,16 @@ _variant = partial(Variant, system=system)
 # ------------------------------------------------------------------------------ what they decide
 
 
-def _rounded_down(config: GroupingConfig) -> int:
-    return floor(1 / config.eps_share)
-
-
-def _drawn_if_heavy(table: Table, key: str) -> set[int]:
-    return (drawn_by_speed if key in table.heavy else CANDIDATES["tag"])(table, key)
-
-
-def _uniform_if_light(table: Table, key: str) -> set[int]:
-    return (CANDIDATES["tag"] if key in table.heavy else two_instances)(table, key)
-
-
 def _with_propagation(config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ...]:
     pairs = zip(times_us, config.latency_us or (0,) * len(times_us), strict=True)
     return tuple([time_us + latency_us for time_us, latency_us in pairs])
 
 
-def _with_candidates(policy: str, found: Callable[[Table, str], set[int]]) -> Rules:
-    return replace(RULES, candidates={**CANDIDATES, policy: found})
+def _with_tag(light: Candidates, heavy: Candidates) -> Rules:
+    def found(table: Table, key: str) -> set[int]:
+        return (heavy if key in table.heavy else light)(table, key)
+
+    return replace(RULES, candidates={**CANDIDATES, "tag": found})
 
 
 # ------------------------------------------------------------------------------------- the table
@@ -70,7 +61,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A summary has floor(1/eps) counters.",
             PLANTED,
             "A summary has ceil(1/eps) counters.",
-            replace(RULES, counters=_rounded_down),
+            replace(RULES, counters=lambda config: floor(1 / config.eps_share)),
             _case("abcddddd", (4, 7), theta=0.51, eps=0.252, window_tuples=7),
         ),
         _variant(
@@ -79,7 +70,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A heavy key's candidates are drawn by speed, and may be one.",
             PAPER,
             "A key's candidates are a beginning of its rendezvous order, two at least.",
-            _with_candidates("tag", _drawn_if_heavy),
+            _with_tag(CANDIDATES["tag"], heavy=drawn_by_speed),
             _case("cc", (1,)),
         ),
         _variant(
@@ -88,7 +79,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A light key's two candidates are uniform, whatever the speeds are.",
             PAPER,
             "The two are the first of its rendezvous order, which is weighted by speed.",
-            _with_candidates("tag", _uniform_if_light),
+            _with_tag(two_instances, heavy=CANDIDATES["tag"]),
             _case("b", instances=3, times_us=((0, (1, 1, 9)),)),
         ),
         _variant(

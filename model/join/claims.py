@@ -57,11 +57,7 @@ class Evidence:
     @cached_property
     def epochs(self) -> tuple[dict[int, int], dict[int, int]]:
         """Epoch of each admitted tuple of R and of S, by identity."""
-        r, s = (
-            {event.source_id: epoch for event, epoch in zip(each.tuples, each.epochs, strict=True)}
-            for each in (self.admitted.r, self.admitted.s)
-        )
-        return r, s
+        return self.admitted.r.epoch_of, self.admitted.s.epoch_of
 
     @property
     def early(self) -> list[Match]:

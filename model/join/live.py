@@ -13,7 +13,7 @@ MARK is the end of the old queue: nothing enters that queue after the change. EN
 leaving worker has nothing left and nothing under way.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from model.join import chain
 from model.join import worker as local
@@ -33,8 +33,25 @@ ADDED, OPEN = "a worker is added", "the new boundary is open"
 LEAVING, REDIRECTED, LEFT = "R stops", "the source is redirected", "the worker has left"
 
 
-def _with(state: ChainState, phase: str) -> ChainState:
-    return state._replace(phase=phase)
+def change(
+    name: str,
+    before: str,
+    after: str,
+    is_time: Callable[[ChainState], bool] = lambda _: True,
+    made: Callable[[ChainState], ChainState] = lambda state: state,
+    *,
+    at_neighbour: bool = False,
+) -> Transition:
+    """Return a step of a change at the right end: from one phase to the next, if it is time."""
+
+    def can_change(_setup: Setup, state: ChainState) -> Iterator[Action]:
+        if state.phase == before and is_time(state):
+            yield Action(name, source(state, S) - at_neighbour)
+
+    def changed(_setup: Setup, state: ChainState, _action: Action) -> Step:
+        return made(state)._replace(phase=after), NO_PAIRS
+
+    return Transition(can_change, changed)
 
 
 # --------------------------------------------------------------------------------- source of S
@@ -85,25 +102,10 @@ def _enter(setup: Setup, state: ChainState, at: int, rank: int) -> Step:
 # ------------------------------------------------------------------------------------- a new end
 
 
-def _can_add(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    if not state.phase:
-        yield Action("a worker is added", source(state, S))
-
-
-def _add(_setup: Setup, state: ChainState, _action: Action) -> Step:
-    added = state._replace(
+def _add(state: ChainState) -> ChainState:
+    return state._replace(
         workers=(*state.workers, Worker()), right=(*state.right, ()), left=(*state.left, ())
     )
-    return _with(added, ADDED), NO_PAIRS
-
-
-def _can_open(setup: Setup, state: ChainState) -> Iterator[Action]:
-    if state.phase == ADDED and not state.queue:
-        yield Action("read MARK", setup.workers - 1)
-
-
-def _open(_setup: Setup, state: ChainState, _action: Action) -> Step:
-    return _with(state, OPEN), NO_PAIRS
 
 
 def _can_forward_but_over_the_new_boundary(setup: Setup, state: ChainState) -> Iterator[Action]:
@@ -116,15 +118,6 @@ def _can_forward_but_over_the_new_boundary(setup: Setup, state: ChainState) -> I
 # ----------------------------------------------------------------------------------- an end goes
 
 
-def _can_stop_r(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    if not state.phase:
-        yield Action("gets no more R", source(state, S))
-
-
-def _stop_r(_setup: Setup, state: ChainState, _action: Action) -> Step:
-    return _with(state, LEAVING), NO_PAIRS
-
-
 def _can_forward_but_to_the_leaving(setup: Setup, state: ChainState) -> Iterator[Action]:
     is_leaving = state.phase in (LEAVING, REDIRECTED)
     for action in chain.TABLE["forward"].guard(setup, state):
@@ -132,30 +125,19 @@ def _can_forward_but_to_the_leaving(setup: Setup, state: ChainState) -> Iterator
             yield action
 
 
-def _can_redirect(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    if state.phase != LEAVING:
-        return
-    *_, neighbour, leaving = state.workers
-    if not leaving.r.store and not neighbour.r.copies:
-        yield Action("gets no more S", source(state, S))
-
-
-def _redirect(_setup: Setup, state: ChainState, _action: Action) -> Step:
-    return _with(state, REDIRECTED), NO_PAIRS
-
-
-def _can_leave(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    if state.phase != REDIRECTED or state.queue:
-        return
-    *_, neighbour, leaving = state.workers
+def _is_rid_of_r(state: ChainState) -> bool:
     # What is under way between the two has a copy, until its acknowledgement has come.
-    if not (leaving.s.store or leaving.s.copies or leaving.r.store or neighbour.r.copies):
-        yield Action("read END", source(state, S) - 1)
+    *_, neighbour, leaving = state.workers
+    return not (leaving.r.store or neighbour.r.copies)
 
 
-def _leave(_setup: Setup, state: ChainState, _action: Action) -> Step:
-    left = state._replace(workers=state.workers[:-1], right=state.right[:-1], left=state.left[:-1])
-    return _with(left, LEFT), NO_PAIRS
+def _is_done(state: ChainState) -> bool:
+    leaving = state.workers[-1].s
+    return _is_rid_of_r(state) and not (state.queue or leaving.store or leaving.copies)
+
+
+def _leave(state: ChainState) -> ChainState:
+    return state._replace(workers=state.workers[:-1], right=state.right[:-1], left=state.left[:-1])
 
 
 # ------------------------------------------------------------------------------------- the tables
@@ -173,16 +155,16 @@ ADDING = {
     **_SOURCE,
     **_BETWEEN,
     "forward": Transition(_can_forward_but_over_the_new_boundary, _FORWARD),
-    "a worker is added": Transition(_can_add, _add),
-    "read MARK": Transition(_can_open, _open),
+    "a worker is added": change("a worker is added", "", ADDED, made=_add),
+    "read MARK": change("read MARK", ADDED, OPEN, lambda at: not at.queue, at_neighbour=True),
 }
 REMOVING = {
     **_SOURCE,
     **_BETWEEN,
     "forward": Transition(_can_forward_but_to_the_leaving, _FORWARD),
-    "gets no more R": Transition(_can_stop_r, _stop_r),
-    "gets no more S": Transition(_can_redirect, _redirect),
-    "read END": Transition(_can_leave, _leave),
+    "gets no more R": change("gets no more R", "", LEAVING),
+    "gets no more S": change("gets no more S", LEAVING, REDIRECTED, _is_rid_of_r),
+    "read END": change("read END", REDIRECTED, LEFT, _is_done, _leave, at_neighbour=True),
 }
 
 

@@ -92,6 +92,12 @@ class Admitted(NamedTuple):
     epochs: list[int]
     """Epoch of each admission."""
 
+    @property
+    def epoch_of(self) -> dict[int, int]:
+        """Epoch of each tuple, by identity."""
+        ids = (event.source_id for event in self.tuples)
+        return dict(zip(ids, self.epochs, strict=True))
+
 
 class Admission(NamedTuple):
     """The tuples that a workload admits, and those that it rejects."""
@@ -324,10 +330,7 @@ def oracle_join(workload: Workload) -> Trace:
     Raises ``ValueError`` with one sentence if the workload is invalid.
     """
     config, admitted = JoinConfig.from_json(workload.config), admission(workload)
-    r_epoch, s_epoch = (
-        {event.source_id: epoch for event, epoch in zip(each.tuples, each.epochs, strict=True)}
-        for each in (admitted.r, admitted.s)
-    )
+    r_epoch, s_epoch = admitted.r.epoch_of, admitted.s.epoch_of
     found = (
         Match(query, r, s, max(r_epoch[r], s_epoch[s])) for query, r, s in matches(config, admitted)
     )

@@ -111,31 +111,6 @@ class State(NamedTuple):
     """Bits of the pairs that were emitted again."""
 
 
-class Protocol:
-    """The transition system of one scope."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.setup = scope.setup()
-        self.n_s = len(scope.s_us)
-
-    def initial(self) -> State:
-        """Return the state in which nothing has been admitted."""
-        return State(initial(self.setup))
-
-    def actions(self, state: State) -> Iterator[tuple[Action, State]]:
-        """Yield every possible action, and the state to which it leads."""
-        setup, before = self.setup, state.chain
-        for action in chain.possible_actions(setup, before):
-            after, pairs = chain.after(setup, before, action)
-            once, twice = state.once, state.twice
-            for r, s in pairs:
-                bit = 1 << (r * self.n_s + s)
-                twice |= once & bit
-                once |= bit
-            yield action, State(after, once, twice)
-
-
 # --------------------------------------------------------------------------------------- scopes
 
 
@@ -262,10 +237,22 @@ def _describe_action(action: Action) -> str:
 
 def machine_of(scope: Scope) -> Machine[State, Action]:
     """Return the transition system of a scope, for the explorer."""
-    protocol = Protocol(scope)
+    setup, n_s = scope.setup(), len(scope.s_us)
+
+    def actions(state: State) -> Iterator[tuple[Action, State]]:
+        before = state.chain
+        for action in chain.possible_actions(setup, before):
+            after, pairs = chain.after(setup, before, action)
+            once, twice = state.once, state.twice
+            for r, s in pairs:
+                bit = 1 << (r * n_s + s)
+                twice |= once & bit
+                once |= bit
+            yield action, State(after, once, twice)
+
     return Machine(
-        (protocol.initial(),),
-        protocol.actions,
+        (State(initial(setup)),),
+        actions,
         _describe_action,
         lambda state: _describe_state(scope, state),
     )

@@ -12,7 +12,7 @@ Rules of this file:
 * A state does not contain the emitted pairs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -238,12 +238,8 @@ class Action(NamedTuple):
 
 def is_quiet(state: ChainState) -> bool:
     """Return whether no message is under way and no copy is kept."""
-    return not any(state.right) and not any(state.left) and not any(_copies(state))
-
-
-def _copies(state: ChainState) -> Iterator[bool]:
-    for worker in state.workers:
-        yield bool(worker.r.copies or worker.s.copies)
+    is_copied = any(worker.r.copies or worker.s.copies for worker in state.workers)
+    return not (is_copied or any(state.right) or any(state.left))
 
 
 def boundary(worker: int, stream: str) -> int:

@@ -9,12 +9,13 @@ Rules of this file:
 * A pair is named by ranks: (r2, s0).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from model.checking.explorer import StateClaim, always, no_deadlock, sometimes
 from model.join.live import ADDED, LEAVING, LEFT, OPEN
 from model.join.scopes import Scope, State
-from model.join.state import Block, ChainState, Pair, Ranks, Worker, is_quiet
+from model.join.state import Block, ChainState, Pair, Ranks, is_quiet
 from model.vocabulary.join import R, S
 
 GONE = -1
@@ -118,22 +119,19 @@ def _blocks_pass(state: State) -> bool:
     )
 
 
-def _copy_waits(scope: Scope) -> Callable[[State], bool]:
-    def waits(state: State) -> bool:
-        chain = state.chain
-        return any(
-            isinstance(message, Block) and scope.rules.visible(chain.workers[at + 1], message)
-            for at, channel in enumerate(chain.right)
-            for message in channel
-        )
-
-    return waits
+def _copy_waits(scope: Scope, state: State) -> bool:
+    chain = state.chain
+    return any(
+        isinstance(message, Block) and scope.rules.visible(chain.workers[at + 1], message)
+        for at, channel in enumerate(chain.right)
+        for message in channel
+    )
 
 
 def _guards(scope: Scope) -> list[StateClaim[State]]:
     guards = [
         sometimes("blocks pass each other", _blocks_pass),
-        sometimes("a copy waits for a block", _copy_waits(scope)),
+        sometimes("a copy waits for a block", partial(_copy_waits, scope)),
     ]
     network = scope.network
     if network.repeats:
@@ -151,12 +149,9 @@ def _guards(scope: Scope) -> list[StateClaim[State]]:
 
 def _is_dropped_early(state: State) -> bool:
     chain = state.chain
-    held = _held(chain.workers) + len(chain.queue) + len(chain.new_queue)
+    held = sum(len(worker.r.store) + len(worker.s.store) for worker in chain.workers)
+    held += len(chain.queue) + len(chain.new_queue)
     return not chain.ended and is_quiet(chain) and held < chain.admitted_r + chain.admitted_s
-
-
-def _held(workers: tuple[Worker, ...]) -> int:
-    return sum(len(worker.r.store) + len(worker.s.store) for worker in workers)
 
 
 # ----------------------------------------------------------------------------------------- claims

@@ -21,20 +21,7 @@ from model.join import chain, live
 from model.join.rules import FIFO, NUMBERED, Setup, SetupChanges, Step, Transition
 from model.join.run import run
 from model.join.scopes import SCOPES, Scope, State, machine_of
-from model.join.state import (
-    NO_PAIRS,
-    UNORDERED,
-    Action,
-    Block,
-    ChainState,
-    Copies,
-    Copy,
-    Worker,
-    lanes,
-    source,
-    with_lane,
-    with_worker,
-)
+from model.join.state import NO_PAIRS, UNORDERED, Action, ChainState, lanes, with_lane, with_worker
 from model.join.state_claims import LOST, STUCK, TWICE, claims_of
 from model.vocabulary import Event, JoinConfig, System, Workload
 from model.vocabulary.join import And, R, S
@@ -117,11 +104,6 @@ def _with_transition(
     return {**chain.TABLE, name: Transition(guard, effect)}
 
 
-def _both_visible(worker: Worker, block: Block) -> Copies:
-    """Return the copies of the other stream, for blocks of either stream."""
-    return lanes(worker, block.stream)[1].copies
-
-
 def _can_forget(_setup: Setup, state: ChainState) -> Iterator[Action]:
     """Yield the workers that have a copy of S."""
     for at, worker in enumerate(state.workers):
@@ -134,27 +116,6 @@ def _forget(_setup: Setup, state: ChainState, action: Action) -> Step:
     worker = state.workers[action.worker]
     lane = worker.s._replace(copies=worker.s.copies[1:])
     return with_worker(state, action.worker, with_lane(worker, S, lane)), NO_PAIRS
-
-
-def _renewed(copy: Copy, worker: Worker) -> Block:
-    """Return a block with what its sender has seen by now."""
-    return copy.block._replace(seen=lanes(worker, copy.block.stream)[1].received)
-
-
-def _can_redirect_at_once(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Yield the redirection of S while R may still be at the leaving worker."""
-    if state.phase == live.LEAVING:
-        yield Action("gets no more S", source(state, S))
-
-
-def _own_wm_us(worker: Worker, stream: str) -> int:
-    """Return the watermark of the tuple's own stream."""
-    return lanes(worker, stream)[0].wm_us
-
-
-def _merge_in_silence(setup: Setup, state: ChainState, action: Action) -> Step:
-    """Merge two workers without joining anything."""
-    return chain.merge(setup, state, action)[0], NO_PAIRS
 
 
 # -------------------------------------------------------------------------------------- the table
@@ -178,7 +139,11 @@ VARIANTS: Mapping[str, Variant] = {
             "Copies of both streams take part in joins until they are acknowledged.",
             PAPER,
             "Only copies of one stream are visible.",
-            {"rules": replace(FIFO, visible=_both_visible)},
+            {
+                "rules": replace(
+                    FIFO, visible=lambda worker, block: lanes(worker, block.stream)[1].copies
+                )
+            },
         ),
         Variant(
             "deleted_early",
@@ -207,7 +172,14 @@ VARIANTS: Mapping[str, Variant] = {
             "A block that is sent again says what its sender has seen by now.",
             PLANTED,
             "A block is sent again as it was.",
-            {"rules": replace(NUMBERED, resent=_renewed)},
+            {
+                "rules": replace(
+                    NUMBERED,
+                    resent=lambda copy, worker: copy.block._replace(
+                        seen=lanes(worker, copy.block.stream)[1].received
+                    ),
+                )
+            },
             seed=45,
         ),
         Variant(
@@ -226,7 +198,11 @@ VARIANTS: Mapping[str, Variant] = {
             "A tuple expires by the progress of its own stream at its worker.",
             PAPER,
             "A tuple is dropped by the watermark of the other stream that has passed its worker.",
-            {"rules": replace(NUMBERED, drop_wm_us=_own_wm_us)},
+            {
+                "rules": replace(
+                    NUMBERED, drop_wm_us=lambda worker, stream: lanes(worker, stream)[0].wm_us
+                )
+            },
             seed=1,
         ),
         Variant(
@@ -236,7 +212,11 @@ VARIANTS: Mapping[str, Variant] = {
             "Two workers become one, and tuples between them never meet.",
             PLANTED,
             "A merge joins R of the left worker with S of the right one.",
-            {"table": _with_transition("merge", chain.can_merge, _merge_in_silence)},
+            {
+                "table": _with_transition(
+                    "merge", chain.can_merge, lambda *given: (chain.merge(*given)[0], NO_PAIRS)
+                )
+            },
             seed=24,
         ),
         Variant(
@@ -259,9 +239,7 @@ VARIANTS: Mapping[str, Variant] = {
             {
                 "table": {
                     **live.REMOVING,
-                    "gets no more S": live.REMOVING["gets no more S"]._replace(
-                        guard=_can_redirect_at_once
-                    ),
+                    "gets no more S": live.change("gets no more S", live.LEAVING, live.REDIRECTED),
                 }
             },
             seed=3,

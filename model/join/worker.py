@@ -142,16 +142,10 @@ def sizes(setup: Setup, worker: Worker, stream: str) -> Iterator[int]:
         yield from range(1, most + 1)
     elif most and (is_unbalanced(setup, lane) or is_overdue(setup, worker, stream)):
         yield most
-    if (
-        setup.empty_blocks
-        and not lane.copies
-        and _passing_us(setup, lane, stream) > lane.announced_us
-    ):
-        yield 0
-
-
-def _passing_us(setup: Setup, lane: Lane, stream: str) -> int:
-    return min(lane.wm_us, setup.content.least_us(stream, lane.store))
+    if setup.empty_blocks and not lane.copies:
+        passing_us = min(lane.wm_us, setup.content.least_us(stream, lane.store))
+        if passing_us > lane.announced_us:
+            yield 0
 
 
 def is_unbalanced(setup: Setup, lane: Lane) -> bool:

@@ -26,7 +26,11 @@ def place_rows(
     workload: Workload, config: ScriptConfig, expected: Trace, trace: Trace
 ) -> Iterator[tuple[int, Place]]:
     """Yield the places of the rows of a workload by their positions."""
-    statements, due = _readers(config), _answers(expected)
+    statements: dict[str, list[Statement]] = {}
+    for name, sensors in sensors_behind(config).items():
+        for sensor in sensors:
+            statements.setdefault(sensor, []).append(name)
+    due = _answers(expected)
     asked_for = config.asked_for
     came = {(*_statement(each), each.ts_us) for each in _at_times(expected) & _at_times(trace)}
     reasons = {each.seq: each.reason for each in trace.of(Rejected)}
@@ -71,15 +75,14 @@ def _answers(expected: Trace) -> Mapping[Statement, Sequence[int]]:
     return found
 
 
-def _readers(config: ScriptConfig) -> Mapping[str, Sequence[Statement]]:
-    """Return the statements that read a sensor, directly or not, by sensor."""
-    found: dict[str, list[Statement]] = {}
+def sensors_behind(config: ScriptConfig) -> Mapping[Statement, frozenset[str]]:
+    """Return the sensors that each statement depends on, directly or not."""
+    found: dict[Statement, frozenset[str]] = {}
     for workflow in config.workflows:
         behind: dict[str, frozenset[str]] = {}
         for statement in workflow.statements:
             behind[statement.name] = below(statement.expression, behind)
-            for sensor in behind[statement.name]:
-                found.setdefault(sensor, []).append((workflow.name, statement.name))
+            found[workflow.name, statement.name] = behind[statement.name]
     return found
 
 

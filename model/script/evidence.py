@@ -17,22 +17,14 @@ from functools import cached_property
 from math import isfinite
 
 from model.checking.accounts import Accounts, settle
-from model.script.accounts import place_rows
+from model.script.accounts import place_rows, sensors_behind
 from model.script.meaning import answers
 from model.script.rules import RULES
 from model.script.run import admit
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import Result
 from model.vocabulary.script.graph import Graph, compile_graph
-from model.vocabulary.script.tree import (
-    Across,
-    Expression,
-    Name,
-    Sensor,
-    Window,
-    children,
-    walk,
-)
+from model.vocabulary.script.tree import Across, Expression, Name, Window, children
 
 
 @dataclass(frozen=True)
@@ -97,17 +89,11 @@ def scales(workload: Workload) -> Mapping[tuple[str, str], float]:
     for event in workload.arrivals:
         if isfinite(event.value):
             largest[event.key] = max(abs(event.value), largest.get(event.key, 0.0))
-    found: dict[tuple[str, str], float] = {}
-    for workflow in ScriptConfig.from_json(workload.config).workflows:
-        for statement in workflow.statements:
-            behind = [0.0]
-            for node, _ in walk(statement.expression):
-                if isinstance(node, Sensor):
-                    behind.append(largest.get(node.id, 0.0))
-                elif isinstance(node, Name):
-                    behind.append(found[workflow.name, node.name])
-            found[workflow.name, statement.name] = max(behind)
-    return found
+    behind = sensors_behind(ScriptConfig.from_json(workload.config))
+    return {
+        statement: max([0.0, *(largest.get(each, 0.0) for each in sensors)])
+        for statement, sensors in behind.items()
+    }
 
 
 def rounded(workload: Workload) -> frozenset[tuple[str, str]]:

@@ -29,8 +29,11 @@ def before(points: Sequence[Point], until_us: int) -> Sequence[Point]:
 
 
 def known_stream(made: Iterable[Point], until_us: int) -> Stream:
-    """Return a stream of computed values; a stamp with a value that is not finite is undefined."""
-    known = sorted(point for point in made if point[0] < until_us)
+    """Return a stream of computed values, all of them below ``until_us``.
+
+    A stamp with a value that is not finite is undefined.
+    """
+    known = sorted(made)
     # Adding 0 makes 0 of -0, so that equal values look alike.
     points = tuple([(stamp, value + 0.0) for stamp, value in known if isfinite(value)])
     return Stream(

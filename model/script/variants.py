@@ -32,13 +32,6 @@ PAPER = "the published framework, read literally"
 _variant = partial(Variant, system=system)
 
 
-# ------------------------------------------------------------------------------ what they decide
-
-
-def _as_reached(_before_us: int, reached_us: int) -> int:
-    return reached_us
-
-
 # ------------------------------------------------------------------------------------ the examples
 
 A, B = Sensor("a"), Sensor("b")
@@ -46,8 +39,8 @@ Measured = tuple[str, int, float]
 """A sensor, a time in milliseconds, a value."""
 
 
-def _flow(name: str, **statements: Expression) -> Workflow:
-    return Workflow(name, tuple(Statement(each, said) for each, said in statements.items()))
+def _flow(**statements: Expression) -> Workflow:
+    return Workflow("w", tuple(Statement(each, said) for each, said in statements.items()))
 
 
 def _case(flows: Sequence[Workflow], *measured: Measured, **settings: PlainData) -> Workload:
@@ -63,10 +56,6 @@ def _case(flows: Sequence[Workflow], *measured: Measured, **settings: PlainData)
     return Workload("script", arrivals, config.to_json())
 
 
-def _window(op: str, source: Expression, length_ms: int, slide_ms: int) -> Window:
-    return Window(op, source, length_ms, slide_ms)
-
-
 VARIANTS: Mapping[str, Variant[Rules]] = {
     variant.name: variant
     for variant in (
@@ -78,7 +67,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "The load of the component is added to it.",
             replace(RULES, is_charged=False),
             _case(
-                [_flow("w", x=_window("max", A, 1, 1), y=_window("max", B, 1, 1))],
+                [_flow(x=Window("max", A, 1, 1), y=Window("max", B, 1, 1))],
                 workers=2,
                 # Otherwise the component would be split, which hides the mistake.
                 cap_percent=200,
@@ -91,7 +80,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             PAPER,
             "It gives one result for each time, after all changes of that time.",
             replace(RULES, is_atomic=False),
-            _case([_flow("w", x=Arithmetic("+", A, B))], ("a", 0, 1), ("a", 0, 2), ("b", 0, 1)),
+            _case([_flow(x=Arithmetic("+", A, B))], ("a", 0, 1), ("a", 0, 2), ("b", 0, 1)),
         ),
         _variant(
             "watermark_falls",
@@ -99,9 +88,9 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A watermark falls when the wait becomes longer.",
             PLANTED,
             "A watermark never falls: what was known stays known.",
-            replace(RULES, watermark_us=_as_reached),
+            replace(RULES, watermark_us=lambda _before_us, reached_us: reached_us),
             _case(
-                [_flow("w", x=_window("sum", A, 1, 1), y=_window("sum", B, 1, 1))],
+                [_flow(x=Window("sum", A, 1, 1), y=Window("sum", B, 1, 1))],
                 *(("a", at_ms, 1) for at_ms in (3, 4, 0, 3)),
                 lateness_us=3 * MILLISECOND_US,
                 watermark="disorder",

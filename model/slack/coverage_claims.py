@@ -14,7 +14,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from heapq import heappop, heappush
+from math import ceil, floor, inf
 
 from model.slack.evidence import Observation, Start, Truth
 from model.vocabulary import SlackConfig
@@ -34,9 +35,11 @@ class ArrivalClock:
     reached_us: Sequence[int]
     """Largest event time so far, each value once, ascending."""
     longest_us: Sequence[int]
-    """Largest delay so far when each of these values was reached first."""
+    """Largest delay that counted when each of these values was reached first."""
     longest_at_end_us: Mapping[int, int]
-    """Largest delay at the end of a batch."""
+    """Largest delay that counts at the end of a batch."""
+    longest_within_us: Mapping[int, int]
+    """Largest delay that counted at any arrival of a batch."""
     delay_us: Mapping[int, int]
     """Delay of a tuple when it arrived first, by identity."""
 
@@ -55,34 +58,57 @@ def _clock(truth: Truth, task: int) -> ArrivalClock:
     reached_us: list[int] = []
     longest_us: list[int] = []
     at_end_us: dict[int, int] = {}
+    within_us: dict[int, int] = {}
     delay_us: dict[int, int] = {}
-    longest = 0
+    counted = _CountedDelays(truth.config)
     for arrived in truth.arrived[task]:
         ts_us = arrived.event_time_us
+        clock_us = max(ts_us, reached_us[-1]) if reached_us else ts_us
+        delay_us[arrived.source_id] = clock_us - ts_us
+        longest = counted.add(clock_us, clock_us - ts_us)
         if not reached_us or ts_us > reached_us[-1]:
             reached_us.append(ts_us)
             longest_us.append(longest)
-        delay_us[arrived.source_id] = reached_us[-1] - ts_us
-        longest = max(longest, delay_us[arrived.source_id])
         at_end_us[arrived.batch] = longest
+        within_us[arrived.batch] = max(longest, within_us.get(arrived.batch, 0))
     for batch in range(truth.batches + 1):
         at_end_us.setdefault(batch, at_end_us.get(batch - 1, 0))
-    return ArrivalClock(reached_us, longest_us, at_end_us, delay_us)
+        within_us.setdefault(batch, at_end_us[batch])
+    return ArrivalClock(reached_us, longest_us, at_end_us, within_us, delay_us)
+
+
+class _CountedDelays:
+    """The delays of a task that count for its slack: recent ones under ``aq``, else all."""
+
+    def __init__(self, config: SlackConfig) -> None:
+        self._recent_us = config.recent_us if config.control == "aq" else inf
+        self._largest_first: list[tuple[int, int]] = []
+        """Negated delays, each with the clock at which it was seen, as a heap."""
+
+    def add(self, clock_us: int, delay_us: int) -> int:
+        """Return the largest delay that counts, after one more at this clock."""
+        heap = self._largest_first
+        heappush(heap, (-delay_us, clock_us))
+        while clock_us - heap[0][1] > self._recent_us:
+            heappop(heap)
+        return -heap[0][0]
 
 
 # ------------------------------------------------------------------------- the slack obeys alpha
 
 
 def slack_follows_alpha(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Find clocks and results whose slack is not alpha times the largest delay so far.
+    """Find clocks and results whose slack is not alpha times the largest delay that counts.
 
     At the start it is no less than the query asks for.
     """
     clocks, alphas, start = clocks_of(truth), _alphas(observed), Start(truth, observed)
+    # A redelivery moves the clock only if its identity is forgotten.
+    unsure = {task for task, _ in truth.deliveries}
     for progress in observed.trace.of(Progress):
-        # A redelivery moves the clock only if its identity is forgotten.
+        place = progress.task, progress.batch
         longest_us = clocks[progress.task].longest_at_end_us[progress.batch]
-        most_us = truth.max_delay_us[progress.task, progress.batch]
+        most_us = truth.max_delay_us[place] if progress.task in unsure else longest_us
         low_us, high_us = (
             _slack_us(truth.config, progress.alpha, each) for each in (longest_us, most_us)
         )
@@ -105,7 +131,9 @@ def slack_follows_alpha(truth: Truth, observed: Observation, findings: Findings)
         least_us = clock.longest_at(result.wm_us + result.slack_us)
         low_us = _slack_us(truth.config, least, least_us)
         low_us = max(low_us, start.least_us(result.task, result.batch))
-        most_us = truth.max_delay_us[result.task, result.batch]
+        most_us = clock.longest_within_us[result.batch]
+        if result.task in unsure:
+            most_us = truth.max_delay_us[result.task, result.batch]
         high_us = _slack_us(truth.config, most, most_us)
         high_us = max(high_us, start.most_us(result.task, result.batch))
         if not low_us <= result.slack_us <= high_us:

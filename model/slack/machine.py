@@ -11,6 +11,7 @@ Rules of this file:
 * Each closed window with a tuple is judged at most once, L after its end.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -43,6 +44,8 @@ class TaskState(NamedTuple):
 
     stream: SavedStream = SavedStream()
     max_delay_us: int = 0
+    recent: tuple[tuple[int, int], ...] = ()
+    """Delays that are remembered, as (clock of the task at that moment, delay)."""
     slack_us: int = 0
     factor: Factor = Factor()
     judged: int = 0
@@ -62,6 +65,8 @@ class Task(WindowTask[SlackConfig]):
     __slots__ = (
         "_feedback_us",
         "_needs_values",
+        "_recent",
+        "_recent_us",
         "_requirement",
         "factor",
         "first_unjudged",
@@ -81,6 +86,7 @@ class Task(WindowTask[SlackConfig]):
         self._feedback_us = config.feedback
         self._needs_values = config.needs_values
         self._requirement = requirement_of(config)
+        self._recent_us = rules.recent_us(config)
         self.restore(TaskState())
 
     def restore(self, state: TaskState) -> None:
@@ -88,6 +94,7 @@ class Task(WindowTask[SlackConfig]):
         self.restore_stream(state.stream)
         self.total, self.squares = state.moments
         self.max_delay_us = state.max_delay_us
+        self._recent = deque(state.recent)
         self.slack_us = state.slack_us
         self.factor = state.factor
         self.judged = state.judged
@@ -118,6 +125,7 @@ class Task(WindowTask[SlackConfig]):
         return TaskState(
             stream=self.save_stream(),
             max_delay_us=self.max_delay_us,
+            recent=tuple(self._recent),
             slack_us=self.slack_us,
             factor=self.factor,
             judged=self.judged,
@@ -164,7 +172,7 @@ class Task(WindowTask[SlackConfig]):
     # ------------------------------------------------------------ transitions, in their order
 
     def _update_next_slack(self) -> None:
-        """Compute the slack of the next arrival, after a judgement or a longer delay."""
+        """Compute the slack of the next arrival, after a judgement or another largest delay."""
         alpha, max_delay_us = self.factor.alpha, self.max_delay_us
         slack_us = self.rules.slack_us(self.config, alpha, max_delay_us)
         self.next_slack_us = max(slack_us, self.rules.start_slack_us(self.config, self.judged))
@@ -174,14 +182,29 @@ class Task(WindowTask[SlackConfig]):
         self.accepted.setdefault(event.source_id, event_time_us)
         if event_time_us > self.t_max_us:
             self.t_max_us = event_time_us
-        elif self.t_max_us - event_time_us > self.max_delay_us:
-            self.max_delay_us = self.t_max_us - event_time_us
+        delay_us, known_us = self.t_max_us - event_time_us, self.max_delay_us
+        if self._recent_us is not None:
+            self.max_delay_us = self._largest_recent_us(delay_us, self._recent_us)
+        elif delay_us > known_us:
+            self.max_delay_us = delay_us
+        if self.max_delay_us != known_us:
             self._update_next_slack()
         self.slack_us = self.next_slack_us
         self.wm_us = self.rules.wm_us(self.wm_us, self.t_max_us - self.slack_us)
         self.n_accepted += 1
         self.total += value
         self.squares += value * value
+
+    def _largest_recent_us(self, delay_us: int, recent_us: int) -> int:
+        """Remember a delay and forget those that are too old; return the largest one left."""
+        recent, clock_us = self._recent, self.t_max_us
+        # A delay is never the largest again once a later one is as large.
+        while recent and recent[-1][1] <= delay_us:
+            recent.pop()
+        recent.append((clock_us, delay_us))
+        while recent[0][0] < clock_us - recent_us:
+            recent.popleft()
+        return recent[0][1]
 
     def _close_windows(self, batch: int, steps: list[Step]) -> None:
         for index, key, values in self.close(batch, self.slack_us, steps):

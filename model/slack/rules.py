@@ -1,8 +1,8 @@
 """The decisions of the protocol, one function each, so that each can be replaced.
 
 Sources: docs/slack.md, sections 2, 4 and 6. MP-K-slack (Mutschler, Philippsen 2013) for control
-``max``; the hybrid processing model for ``pd``; adaptive conformal inference (Gibbs, Candes 2021)
-for ``conformal``.
+``max``; the hybrid processing model for ``pd``; AQ-K-slack (Ji et al., DEBS 2015) for ``aq``;
+adaptive conformal inference (Gibbs, Candes 2021) for ``conformal``.
 
 Rules of this file:
 
@@ -92,6 +92,7 @@ LAWS: Mapping[str, Law] = {
     "conformal": conformal,
     "pd": pd,
     "pd-clamped": pd_clamped,
+    "aq": pd,
 }
 
 
@@ -100,8 +101,13 @@ def law(config: SlackConfig, factor: Factor, coverage: Coverage) -> Factor:
     return LAWS[config.control](config, factor, coverage)
 
 
+def recent_us(config: SlackConfig) -> int | None:
+    """Return for how long a delay counts, by the clock of its task; None for ever."""
+    return config.recent_us if config.control == "aq" else None
+
+
 def slack_us(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
-    """Return K of section 2, step 3: a share of the largest delay so far, or the fixed setting."""
+    """Return K of section 2, step 3: a share of the largest delay, or the fixed setting."""
     if config.control not in LAWS:
         msg = f"there is no control {config.control!r}"
         raise ValueError(msg)
@@ -128,6 +134,7 @@ def start_slack_us(config: SlackConfig, judged: int) -> int:
 class Rules(WindowRules):
     """The table of decisions."""
 
+    recent_us: Callable[[SlackConfig], int | None] = recent_us
     slack_us: Callable[[SlackConfig, float, int], int] = slack_us
     start_slack_us: Callable[[SlackConfig, int], int] = start_slack_us
     law: Law = law

@@ -57,6 +57,10 @@ def _starts_at_once(_config: SlackConfig, _judged: int) -> int:
     return 0
 
 
+def _never_forgets(_config: SlackConfig) -> None:
+    """Count every delay for ever."""
+
+
 def _halves_the_delay(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
     return rules.slack_us(config, alpha, max_delay_us // 2)
 
@@ -120,6 +124,15 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "K is alpha times the largest delay so far.",
             replace(RULES, slack_us=_halves_the_delay),
             _example(20, 12, control="max"),
+        ),
+        _variant(
+            "never_forgets",
+            "slack follows alpha",
+            "Under aq, K is alpha times the largest delay so far.",
+            PLANTED,
+            "Under aq, a delay counts while the clock advances by recent_us, and no longer.",
+            replace(RULES, recent_us=_never_forgets),
+            _example(20, 12, 25, 26, cuts=(3,), control="aq", recent_us=5),
         ),
         _variant(
             "mixed_tuple_lost",

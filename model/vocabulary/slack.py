@@ -21,8 +21,8 @@ from model.vocabulary.windows import (
     WindowQuery,
 )
 
-CONTROLS = ("conformal", "fixed", "max", "pd", "pd-clamped")
-ADAPTIVE_CONTROLS = ("conformal", "pd", "pd-clamped")
+CONTROLS = ("conformal", "fixed", "max", "pd", "pd-clamped", "aq")
+ADAPTIVE_CONTROLS = ("conformal", "pd", "pd-clamped", "aq")
 SELF_SUFFICIENT_AGGREGATES = ("sum", "count", "avg", "median", "quantile")
 """Aggregates whose required coverage follows from (eps, delta) without ``lambda_thr``."""
 METHODS: dict[str, tuple[str, ...]] = {
@@ -71,10 +71,13 @@ class SlackConfig(WindowQuery):
     ] = 0.05
     kp: Annotated[float, Setting("proportional gain of the control pd", at_least=0)] = 0.2
     kd: Annotated[float, Setting("derivative gain of the control pd", at_least=0)] = 4.0
+    recent_us: Annotated[
+        int, Setting("how long a delay counts as recent under the control aq", at_least=1)
+    ] = 10_000_000
     max_slack_us: Annotated[int | None, Setting("upper limit of K (none)", at_least=0)] = None
     start_slack_us: Annotated[
         int | None,
-        Setting("least K until 2/delta windows are judged (L; of the controls pd 0)", at_least=0),
+        Setting("least K until 2/delta windows are judged (conformal: L, others: 0)", at_least=0),
     ] = None
 
     gone: ClassVar[JsonObject] = {**WindowQuery.gone, "sampling": "exchangeable", "cv": None}
@@ -136,6 +139,7 @@ class Progress(NamedTuple):
     batch: int
     t_max_us: int
     max_delay_us: int
+    """Largest delay that counts: of all arrivals so far, or of the recent ones (us)."""
     slack_us: int
     """K under the alpha that the next arrival will meet (us)."""
     wm_us: int

@@ -1,7 +1,7 @@
 """Workloads, the input of every producer of a trace, and the events in them."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite, isnan
@@ -42,6 +42,13 @@ class Event(NamedTuple):
     """Stream of the event, in rooms with several streams (``join``: ``"R"``, ``"S"``)."""
     more: tuple[str | float | int | bool | None, ...] = ()
     """Values of the columns that the query gives the stream (``join``), ``None`` if missing."""
+
+
+def without_redeliveries(events: Sequence[Event]) -> tuple[Event, ...]:
+    """Return the first delivery of every tuple, numbered anew."""
+    first = {(event.stream, event.source_id): event for event in reversed(events)}
+    kept = sorted(first.values(), key=lambda event: event.seq)
+    return tuple([event._replace(seq=seq) for seq, event in enumerate(kept)])
 
 
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")

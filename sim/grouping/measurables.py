@@ -13,12 +13,10 @@ Rules of this file:
 
 from collections.abc import Mapping, Sequence
 
-from model.vocabulary.grouping import POLICIES
 from sim.grouping.room import backlog_of, simulate
-from sim.grouping.settings import ALL, SETTINGS, GroupingRun, from_settings, prepare
+from sim.grouping.settings import EXAMPLE, SETTINGS, GroupingRun, from_settings, prepare
 from sim.kernel.plan import Plan
 from sim.sweep.measurable import Figures, Measurable, Settings, moments, summaries
-from sim.timed_room import names_of
 
 
 def side_by_side(settings: Mapping[str, str], seed: int) -> Sequence[Figures]:
@@ -30,8 +28,7 @@ def side_by_side(settings: Mapping[str, str], seed: int) -> Sequence[Figures]:
     """
     asked = prepare(settings)
     backlog = backlog_of(asked.plan, seed)
-    policies = names_of("policies", str(settings.get("policies", ALL)), POLICIES)
-    return [_figures(asked, backlog, policy, seed) for policy in policies]
+    return [_figures(asked, backlog, policy, seed) for policy in asked.policies]
 
 
 def _figures(asked: GroupingRun, backlog: Plan, policy: str, seed: int) -> Figures:
@@ -75,7 +72,7 @@ def measure_sides(settings: Settings, seed: int, policies: Sequence[str]) -> Seq
 
 
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": summaries(from_settings, SETTINGS, {"policy": measure_policies}),
+    "sim": summaries(from_settings, SETTINGS, EXAMPLE, fans={"policy": measure_policies}),
     "sides": Measurable(SETTINGS, measure_side, {"policy": measure_sides}),
     "moments": moments(from_settings, SETTINGS),
 }

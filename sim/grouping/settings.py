@@ -1,6 +1,6 @@
 """Settings of a timed run of room ``grouping``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
@@ -71,6 +71,8 @@ class RunSettings(Settings):
     def _check_together(self) -> None:
         good = self.keys_file is None or self.scenario == "words"
         require(good, "keys_file", self.keys_file, "none, unless scenario is words")
+        good = len(self.policies) == 1 or not {ALL, NONE}.intersection(self.policies)
+        require(good, "policies", ",".join(self.policies), f"{ALL}, {NONE}, or names of policies")
 
     @property
     def trigger(self) -> When:
@@ -107,12 +109,6 @@ EXAMPLE = {
     "policies": "tag,pkg,key",
     "faults": "slow worker-0 300ms 200ms 4; fail worker-2 600ms 100ms",
 }
-"""Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
-
-
-def example(_scenario: str = "") -> Mapping[str, str]:
-    """Return the settings of the example, which suit all scenarios."""
-    return EXAMPLE
 
 
 class GroupingRun(NamedTuple):
@@ -120,6 +116,8 @@ class GroupingRun(NamedTuple):
 
     plan: Plan
     config: GroupingConfig
+    policies: Sequence[str]
+    """Policies that are compared."""
     is_backlog: bool
     """True if all tuples wait when the run starts."""
 
@@ -159,7 +157,10 @@ def prepare(texts: Mapping[str, str]) -> GroupingRun:
         faults=(*plan.faults, *hardware.schedule),
         trigger=settings.trigger,
     )
-    return GroupingRun(plan, _config(values, bare, is_measured), settings.load is None)
+    every = {ALL: POLICIES, NONE: ()}
+    policies = every.get(settings.policies[0], settings.policies)
+    config = _config(values, bare, is_measured)
+    return GroupingRun(plan, config, policies, settings.load is None)
 
 
 def _config(values: JsonObject, bare: Plan, is_measured: bool) -> GroupingConfig:

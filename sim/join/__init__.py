@@ -1,6 +1,6 @@
 """Room ``join``, timed: costs and memory of a chain of workers (docs/join.md)."""
 
 from sim.join.room import ChainRun, simulate
-from sim.join.settings import SETTINGS, example, from_settings
+from sim.join.settings import SETTINGS, from_settings
 
-__all__ = ["SETTINGS", "ChainRun", "example", "from_settings", "simulate"]
+__all__ = ["SETTINGS", "ChainRun", "from_settings", "simulate"]

@@ -74,7 +74,7 @@ def simulate_batches(plan: Plan, config: JoinConfig, batches: BatchSettings, see
     arrival_us = np.array([event.arrival_us for event in events], dtype=np.int64) - plan.epoch_us
     counts = count(events, arrival_us // batches.batch_us, config)
     env, over_us = simpy.Environment(), list[float]()
-    env.process(_Jobs(env, plan, config.workers, batches, Seeds(seed)).run(counts, over_us))
+    env.process(_run_jobs(env, plan, counts, batches, Seeds(seed), over_us))
     env.run()
     return BatchRun(counts, over_us, float(arrival_us.max(initial=0)))
 
@@ -101,41 +101,37 @@ def count(events: Sequence[Event], batch: IntArray, config: JoinConfig) -> Count
     return Counts(tuples, comparisons, found, owed)
 
 
-class _Jobs:
-    """The jobs of a run, one after the other."""
+def _run_jobs(
+    env: simpy.Environment,
+    plan: Plan,
+    counts: Counts,
+    batches: BatchSettings,
+    seeds: Seeds,
+    over_us: list[float],
+) -> Generator[simpy.Event]:
+    """Run a job for each batch, one after the other; append the end of each to ``over_us``."""
+    m, cluster, costs = counts.tuples.shape[1], plan.cluster, plan.tuned(ChainTuning()).costs
+    speeds = [cluster.worker(number).speed for number in range(m)]
+    factors = iterate_samples(costs.work_factor, seeds.stream("tasks"))
+    tuple_us, tuple_bits = mean_us(cluster.service), 8 * cluster.tuple_bytes
+    tier = plan.way(cluster.worker(0).place, cluster.worker(1).place)
 
-    def __init__(
-        self, env: simpy.Environment, plan: Plan, workers: int, batches: BatchSettings, seeds: Seeds
-    ) -> None:
-        cluster, costs = plan.cluster, plan.tuned(ChainTuning()).costs
-        self._env, self._batches, self._costs = env, batches, costs
-        self._speeds = [cluster.worker(number).speed for number in range(workers)]
-        self._factors = iterate_samples(costs.work_factor, seeds.stream("tasks"))
-        self._tuple_us, self._tuple_bits = mean_us(cluster.service), 8 * cluster.tuple_bytes
-        self._tier = plan.way(cluster.worker(0).place, cluster.worker(1).place)
-
-    def run(self, counts: Counts, over_us: list[float]) -> Generator[simpy.Event]:
-        """Run a job for each batch; append its end to ``over_us``."""
-        env, batches, costs = self._env, self._batches, self._costs
-        tuples, comparisons, found, _ = counts
-        m = len(self._speeds)
-        for job in range(len(tuples)):
-            until_complete_us = max(0.0, (job + 1) * batches.batch_us - env.now)
-            yield env.timeout(until_complete_us + batches.job_us)
-            share = tuples[job].sum() / m
-            yield self._stage(np.full(m, share), np.full(m, self._tuple_us * share))
-            if self._tier is not None and m > 1:
-                # A reduce task's worker already has its share of the tuples.
-                bits = self._tuple_bits * int(tuples[job].max()) * (m - 1) / m
-                yield env.timeout(self._tier.travel_us(bits))
-            work_us = self._tuple_us * tuples[job] + costs.comparison_us * comparisons[job]
-            yield self._stage(tuples[job], work_us + costs.result_us * found[job])
-            over_us.append(float(env.now))
-
-    def _stage(self, tuples: FloatArray | IntArray, work_us: FloatArray) -> simpy.Event:
-        """Return the event that a stage has ended; each tuple's work has its own random factor."""
+    def stage(tuples: FloatArray | IntArray, work_us: FloatArray) -> simpy.Event:
+        """Return the event that a stage has ended; each tuple's work has its own factor."""
         ends = []
-        for speed, n, work in zip(self._speeds, tuples.tolist(), work_us.tolist(), strict=True):
-            factor = fmean(islice(self._factors, max(1, round(n))))
-            ends.append(self._env.timeout((self._costs.message_us + work) * factor / speed))
-        return self._env.all_of(ends)
+        for speed, n, work in zip(speeds, tuples.tolist(), work_us.tolist(), strict=True):
+            factor = fmean(islice(factors, max(1, round(n))))
+            ends.append(env.timeout((costs.message_us + work) * factor / speed))
+        return env.all_of(ends)
+
+    for job, (tuples, compared, found) in enumerate(zip(*counts[:3], strict=True)):
+        until_complete_us = max(0.0, (job + 1) * batches.batch_us - env.now)
+        yield env.timeout(until_complete_us + batches.job_us)
+        share = tuples.sum() / m
+        yield stage(np.full(m, share), np.full(m, tuple_us * share))
+        if tier is not None and m > 1:
+            # A reduce task's worker already has its share of the tuples.
+            yield env.timeout(tier.travel_us(tuple_bits * int(tuples.max()) * (m - 1) / m))
+        work_us = tuple_us * tuples + costs.comparison_us * compared
+        yield stage(tuples, work_us + costs.result_us * found)
+        over_us.append(float(env.now))

@@ -68,7 +68,10 @@ class ChainCluster:
         self.line = Line(env, seeds, plan, tuning.costs, machine, self._served, self._emit)
         self.line.resize(config.workers)
         self.shedding = Shedding(iterate_samples(Uniform(0, 1), seeds.stream("shedding")))
-        self.intakes = {stream: self._intake(stream) for stream in STREAMS}
+        self.intakes = {
+            stream: Intake(stream, tuning, self.shedding, self.line.admit, self._has_room)
+            for stream in STREAMS
+        }
         self.load = LoadControl(config, tuning.control, machine, self.shedding)
         self._end = None
         if tuning.control.live:
@@ -105,10 +108,6 @@ class ChainCluster:
         self._looks = Clock(env, tuning.hint_us, self._let_look)
         self._controls = Clock(env, tuning.control.every_us, self._control)
         self._controls.start()
-
-    def _intake(self, stream: str) -> Intake:
-        line, tuning = self.line, self.tuning
-        return Intake(stream, tuning, self.shedding, line.admit, self._has_room)
 
     # ------------------------------------------------------------------------ called by the run
 
@@ -219,7 +218,7 @@ class ChainCluster:
 
     def _served(self, task: ChainTask) -> None:
         if task.stream is not None:
-            self.intakes[task.stream].note_taken()
+            self.intakes[task.stream].is_busy = False
         if self._end is not None:
             self._end.go_on(is_taken=not self.intakes[S].is_busy)
         if not self._is_ending:
@@ -237,7 +236,9 @@ class ChainCluster:
         self.steps += self.machine.commit()
         self.emitted += self._pending
         self._pending = []
-        self._conclude()
+        if self.tuning.control.rules is not None and self._epoch < self._batches:
+            since_us = self.commits_us[-1] if self.commits_us else self._began_us
+            self.load.conclude(self._epoch, since_us, self._env.now, self.line)
         self.commits_us.append(self._env.now)
         self._kept_resizings = len(self.resizings)
         self._epoch += 1
@@ -245,13 +246,6 @@ class ChainCluster:
             self._starts_at[stream] = intake.at
             intake.stop()
         self._rest(self.tuning.commit_us)
-
-    def _conclude(self) -> None:
-        """Measure the epoch that ends now."""
-        if self.tuning.control.rules is None or self._epoch == self._batches:
-            return
-        since_us = self.commits_us[-1] if self.commits_us else self._began_us
-        self.load.conclude(self._epoch, since_us, self._env.now, self.line)
 
     def _rest(self, for_us: float) -> None:
         """Begin no epoch for a while."""

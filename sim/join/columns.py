@@ -35,6 +35,7 @@ from sim.kernel.distributions import AnyArray
 BoolArray: TypeAlias = NDArray[np.bool_]
 _ROWS = 1_024
 """Initial number of rows."""
+_DTYPES: dict[str, type] = {TEXT: np.object_, NUMBER: np.float64, BOOLEAN: np.int8}
 LEAST = -(1 << 63)
 """Integer and time that stands for none."""
 _OPERATORS = {
@@ -57,7 +58,8 @@ class TupleColumns:
         self._kinds = kinds_of(columns)
         self._more = [name for name, _ in columns]
         self._arrays: dict[str, AnyArray] = {
-            name: np.zeros(_ROWS, dtype=_dtype(kind)) for name, kind in self._kinds.items()
+            name: np.zeros(_ROWS, dtype=_DTYPES.get(kind, np.int64))
+            for name, kind in self._kinds.items()
         }
         for name in ("source_id", "epoch", *map(number_of, self._texts())):
             self._arrays[name] = np.zeros(_ROWS, dtype=np.int64)
@@ -109,10 +111,6 @@ class TupleColumns:
 def number_of(column: str) -> str:
     """Return the name of the numbers of the texts of a column: equal for equal texts."""
     return f"{column}#"
-
-
-def _dtype(kind: str) -> type:
-    return {TEXT: np.object_, NUMBER: np.float64, BOOLEAN: np.int8}.get(kind, np.int64)
 
 
 # -------------------------------------------------------------------------------------- predicates

@@ -133,7 +133,7 @@ def _counts(run: FinishedRun) -> Summary:
     admitted = {stream: len(run.deliveries[stream].source_id) for stream in STREAMS}
     results, comparisons = len(run.results.r_id), cluster.line.comparisons
     kept, rejected = len(run.events), len(run.rejected)
-    is_live = cluster.tuning.control.live
+    is_live, links = cluster.tuning.control.live, cluster.line.links.values()
     changes_us = [round(one.at_us - one.began_us) for one in cluster.resizings]
     return {
         "arrivals": counts["arrived"],
@@ -149,17 +149,15 @@ def _counts(run: FinishedRun) -> Summary:
         **({"efficiency": results / comparisons} if comparisons else {}),
         "failures": cluster.failures,
         "arrivals_taken_again": cluster.taken_again,
-        **_repeats(run),
+        **nonzero(
+            {
+                "sent_again": sum(link.retried for link in links),
+                "came_again": sum(link.replayed for link in links),
+            }
+        ),
         "resized": ", ".join([f"{one.before} to {one.after}" for one in cluster.resizings]) or "no",
         **({"longest_change_us": max(changes_us, default=0)} if is_live else {}),
     }
-
-
-def _repeats(run: FinishedRun) -> Summary:
-    """Return how many messages were sent again, and how many came again, if any."""
-    links = run.cluster.line.links.values()
-    sent, came = sum(link.retried for link in links), sum(link.replayed for link in links)
-    return nonzero({"sent_again": sent, "came_again": came})
 
 
 def _load(run: FinishedRun) -> Summary:

@@ -19,8 +19,9 @@ from sim.join.tuning import ChainTuning
 class Intake:
     """The intake of one stream, a run of arrivals at a time.
 
-    The intake calls ``admit(stream, events)`` to hand a run over; call :meth:`note_taken` when the
-    worker has taken it. ``has_room(stream)`` returns whether the worker's queue takes more.
+    The intake calls ``admit(stream, events)`` to hand a run over; it is busy until whoever built it
+    says that the worker has taken the run. ``has_room(stream)`` returns whether the worker's queue
+    takes more.
     """
 
     def __init__(
@@ -43,7 +44,8 @@ class Intake:
         self._first = 0  # number, in the log, of the first arrival of that epoch
         self._seen = 0  # number of arrivals when the intake last looked
         self._decided = 0
-        self._busy = False
+        self.is_busy = False
+        """True while a run is on its way to the worker, or waits there."""
 
     # ------------------------------------------------------------------------------- epochs
 
@@ -54,7 +56,7 @@ class Intake:
     def begin(self, epoch: int, first: int, at: int) -> None:
         """Begin an epoch at its first arrival, possibly again after a failure."""
         self._epoch, self._first, self.at = epoch, first, at
-        self._busy = False
+        self.is_busy = False
 
     def stop(self) -> None:
         """Hand over nothing more until the next epoch begins."""
@@ -73,7 +75,7 @@ class Intake:
     @property
     def is_done(self) -> bool:
         """Return whether the worker has taken all arrivals of the epoch."""
-        return self.is_cut and self.at == self._end and not self._busy
+        return self.is_cut and self.at == self._end and not self.is_busy
 
     @property
     def _end(self) -> int:
@@ -88,18 +90,9 @@ class Intake:
         self._seen = len(self.events)
 
     @property
-    def is_busy(self) -> bool:
-        """Return whether a run is on its way to the worker, or waits there."""
-        return self._busy
-
-    def note_taken(self) -> None:
-        """Note that the worker has taken the run that was handed over."""
-        self._busy = False
-
-    @property
     def is_due(self) -> bool:
         """Return whether an arrival can be handed over, unless there is a reason to wait."""
-        return self._epoch is not None and not self._busy and self.at < min(self._seen, self._end)
+        return self._epoch is not None and not self.is_busy and self.at < min(self._seen, self._end)
 
     def hand_over(self) -> bool:
         """Hand arrivals over, unless there is a reason to wait; return whether any were."""
@@ -114,6 +107,6 @@ class Intake:
         kept = [event for event in run if event.seq not in shed] if shed else run
         self.at = last
         if kept:
-            self._busy = True
+            self.is_busy = True
             self._admit(self.stream, kept)
         return True

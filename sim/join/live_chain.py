@@ -137,10 +137,13 @@ class LiveChain(ModelChain):
         return NOTHING if worker >= self.workers else super().look(worker)
 
     def _forward(self, worker: int) -> None:
-        if self._state.phase == REDIRECTED and worker > self.boundary:
-            self._send_everything(worker)
-        else:
+        if self._state.phase != REDIRECTED or worker <= self.boundary:
             super()._forward(worker)
+            return
+        # S goes on whatever the loads are, as much as the credit allows.
+        setup = replace(self._setup, free=True)
+        while blocks := list(chain.forwards(setup, self._state, worker, S)):
+            self._step(blocks[-1])
 
     def _is_closed(self, worker: int, stream: str) -> bool:
         if not self._state.phase:
@@ -148,12 +151,6 @@ class LiveChain(ModelChain):
         to_the_right = (worker, stream) == (self.boundary, R)
         to_the_left = (worker, stream) == (self.boundary + 1, S)
         return to_the_right or (to_the_left and self._state.phase == ADDED)
-
-    def _send_everything(self, worker: int) -> None:
-        """Send S on whatever the loads are, as much as the credit allows."""
-        setup = replace(self._setup, free=True)
-        while blocks := list(chain.forwards(setup, self._state, worker, S)):
-            self._step(blocks[-1])
 
 
 class RightEnd:

@@ -147,7 +147,14 @@ class LoadControl:
             )
             self._machine.set_block_size(self._block_size)
         if control.shed != "no":
-            self._set_share()
+            self._shedding.share = share_to_shed(
+                self._shedding.share > 0,
+                self._smoothed,
+                limits.tau1,
+                control.base,
+                SHEDDING[control.shed],
+                control.margin,
+            )
         if control.scale and self.wanted == m:
             self._watch, wanted = watch(self._watch, round(now_us), m, mean, limits)
             self.wanted = within(wanted, control.least, control.most)
@@ -155,14 +162,3 @@ class LoadControl:
         load = (m, mean, fullest, self._smoothed, self._shedding.share)
         found = Sample(now_us, *load, sum(held), waiting, self._block_size, known_us)
         self.samples.append(found)
-
-    def _set_share(self) -> None:
-        control = self._control
-        self._shedding.share = share_to_shed(
-            self._shedding.share > 0,
-            self._smoothed,
-            control.limits.tau1,
-            control.base,
-            SHEDDING[control.shed],
-            control.margin,
-        )

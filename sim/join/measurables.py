@@ -23,7 +23,7 @@ from model.vocabulary.settings import (
     settings_of,
 )
 from sim.join.batches import BatchRun, BatchSettings, simulate_batches
-from sim.join.settings import SETTINGS, config_of, from_settings, plan_of, run_values
+from sim.join.settings import EXAMPLE, SETTINGS, config_of, from_settings, plan_of, run_values
 from sim.kernel.recorder import Figure
 from sim.sweep.measurable import Measurable, moments, summaries
 
@@ -148,7 +148,7 @@ def _run_batches(values: JsonObject, seed: int) -> BatchRun:
 
 
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": summaries(from_settings, SETTINGS),
+    "sim": summaries(from_settings, SETTINGS, EXAMPLE),
     "moments": moments(from_settings, SETTINGS),
     "largest-rate": Measurable(RATE_SETTINGS, largest_rate),
     "bandwidth": Measurable(CHAIN_SETTINGS, bandwidth),

@@ -235,20 +235,19 @@ class ModelChain:
         return dropped
 
     def _forward(self, worker: int) -> None:
+        setup = self._setup
         for stream in STREAMS if self._forwards or self._drains else ():
-            if not self._is_closed(worker, stream):
-                self._send_blocks(worker, stream)
+            if self._is_closed(worker, stream):
+                continue
+            while self._forwards or local.is_overdue(setup, self._state.workers[worker], stream):
+                action = next(chain.forwards(setup, self._state, worker, stream), None)
+                if action is None:
+                    break
+                self._step(action)
 
     def _is_closed(self, _worker: int, _stream: str) -> bool:
         """Return whether a worker may send no block of a stream, whatever the loads are."""
         return False
-
-    def _send_blocks(self, worker: int, stream: str) -> None:
-        while self._forwards or local.is_overdue(self._setup, self._state.workers[worker], stream):
-            action = next(chain.forwards(self._setup, self._state, worker, stream), None)
-            if action is None:
-                break
-            self._step(action)
 
     # -------------------------------------------------------------------------------- messages
 

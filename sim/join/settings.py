@@ -10,7 +10,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import Apart, Band, Between, Equi, Ineq, Predicate
 from model.vocabulary.join_load import Limits
 from model.vocabulary.settings import JsonObject, Setting, Settings, pick, read_settings, schema
-from sim.clusters import ClusterSettings
+from sim.clusters import ClusterSettings, place_of
 from sim.join.handshake import HandshakeChain
 from sim.join.live_chain import LiveChain
 from sim.join.machine import MachineOf
@@ -111,12 +111,6 @@ EXAMPLE = {
     "comparison_us": "50us",
     "faults": "slow worker-1 15s 5s 3; fail worker-2 25s 1s",
 }
-"""Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
-
-
-def example(_scenario: str = "") -> Mapping[str, str]:
-    """Return the settings of the example, which suit all scenarios."""
-    return EXAMPLE
 
 
 def from_settings(texts: Mapping[str, str], seed: int) -> ChainRun:
@@ -135,7 +129,8 @@ def run_values(values: JsonObject, seed: int) -> ChainRun:
 
 def plan_of(values: JsonObject) -> Plan:
     """Return a plan of the streams and of the chain, from the values of all settings."""
-    chain, hardware = pick(ChainSettings, values), _hardware(values)
+    chain = pick(ChainSettings, values)
+    hardware = pick(ClusterSettings, {each: values[each] for each in values if each != "tiers"})
     # After twice the common period of speeds and boundaries the places repeat, too.
     count = 2 * lcm(len(chain.tiers), len(hardware.speeds))
     interval_us = chain.trigger_interval_us
@@ -159,24 +154,14 @@ def plan_of(values: JsonObject) -> Plan:
     )
 
 
-def _hardware(values: JsonObject) -> ClusterSettings:
-    return pick(ClusterSettings, {name: values[name] for name in values if name != "tiers"})
-
-
 def _places(tiers: Sequence[str], count: int) -> list[Place]:
     """Return places whose neighbours are at these distances from each other, in turn.
 
     From one place to the next the process, the node or the rack changes; it changes back later.
     """
-    steps = {
-        "process": HERE,
-        "node": Place(process=1),
-        "rack": Place(node=1),
-        "elsewhere": Place(rack=1),
-    }
     places = [HERE]
     for n in range(count - 1):
-        step = steps[tiers[n % len(tiers)]]
+        step = place_of(tiers[n % len(tiers)], 0) or HERE
         places.append(Place(*[one ^ other for one, other in zip(places[-1], step, strict=True)]))
     return places
 

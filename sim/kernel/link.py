@@ -161,7 +161,6 @@ class Link(Generic[T]):
         "replayed",
         "retried",
         "sent",
-        "tier",
     )
 
     def __init__(
@@ -175,7 +174,6 @@ class Link(Generic[T]):
         once: bool = False,
     ) -> None:
         check_tier(tier)
-        self.tier = tier
         self.receiver = receiver
         self.lose_message: Callable[[T], object] = _ignore
         self.copy_message: Callable[[T], object] = _ignore

@@ -10,14 +10,13 @@ simulation and Spark pipeline share, and the cluster reads from it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import simpy
 
 from model.vocabulary import Event
 from sim.kernel.faults import inject
-from sim.kernel.link import HERE, Link, Tier
+from sim.kernel.link import HERE, Link
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import IDS_PER_SOURCE, AnySource, Feeder, Send, Sent, Tuple, departures_of
@@ -98,20 +97,14 @@ class Log:
 
     def _way(self, number: int, source: AnySource) -> Send:
         """Return the function that takes the tuples of a source."""
-        tier = self.plan.way(source.place, HERE)
+        tier, name = self.plan.way(source.place, HERE), f"source-{number}>log"
         if tier is None:
             return self._append
-        return partial(_send_over, self._link(f"source-{number}>log", tier))
-
-    def _link(self, name: str, tier: Tier) -> Link[Tuple]:
-        """Build a link to the log."""
         noise = self.plan.noise
         rng = self._seeds.stream(f"{name}/link") if noise.is_random else None
-        link = Link(self._env, tier, self._append, noise, rng)
-        link.lose_message = self._forget
-        link.copy_message = self._expect
-        self.links[name] = link
-        return link
+        link = self.links[name] = Link(self._env, tier, self._append, noise, rng)
+        link.lose_message, link.copy_message = self._forget, self._expect
+        return lambda item: link.send(item, item.bits)
 
     def check(self) -> None:
         """Assert conservation on every link, and of all tuples."""
@@ -170,10 +163,6 @@ def _sent(plan: Plan, seeds: Seeds, streams: Sequence[str]) -> list[Sent]:
 def last_event_times(plan: Plan, seed: int) -> list[int]:
     """Return the last event time (us, kernel time) of each source, -1 if it has no tuples."""
     return [each.last_us for each in _sent(plan, Seeds(seed), ONE_STREAM)]
-
-
-def _send_over(link: Link[Tuple], item: Tuple) -> None:
-    link.send(item, item.bits)
 
 
 def simulate_arrivals(plan: Plan, seed: int, streams: Sequence[str] = ONE_STREAM) -> Arrivals:

@@ -6,17 +6,15 @@ Rules of this file:
 * A level is read just before a moment: an event at that very moment comes after the reading.
 """
 
-import hashlib
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from math import nan
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from model.vocabulary import Trace, Workload
-from sim.kernel.distributions import AnyArray, FloatArray
+from sim.kernel.distributions import FloatArray
 
 Figure: TypeAlias = float | int | str
 Summary: TypeAlias = dict[str, Figure]
@@ -89,22 +87,3 @@ def ratio(dividend: FloatArray, divisor: FloatArray) -> FloatArray:
     """Return quotients element by element; ``nan`` where the divisor is 0."""
     quotient: FloatArray = np.full(len(divisor), nan)
     return np.divide(dividend, divisor, out=quotient, where=divisor != 0)
-
-
-def columns_of(rows: Collection[tuple[object, ...]], *types: type[np.generic]) -> list[AnyArray]:
-    """Return rows, each with one field per type, as one array per field."""
-    columns = zip(*rows, strict=True) if rows else [()] * len(types)
-    return [np.array(column, dtype=each) for column, each in zip(columns, types, strict=True)]
-
-
-def digest_of(
-    trace: Trace, workload: Workload, summary: Mapping[str, Figure], series: Series
-) -> str:
-    """Return the SHA-256 of a timed run with all its figures, in hexadecimal."""
-    sha = hashlib.sha256(trace.digest().encode("ascii"))
-    for part in (workload.to_json(), *summary.items()):
-        sha.update(repr(part).encode("utf-8"))
-    for name, column in series.items():
-        sha.update(name.encode("utf-8"))
-        sha.update(column.tobytes())
-    return sha.hexdigest()

@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 import gc
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from sim.kernel.faults import Faultable, inject
 from sim.kernel.link import AnyLink, Link
 from sim.kernel.log import ONE_STREAM, Log
 from sim.kernel.plan import Plan
-from sim.kernel.recorder import Series, Summary, digest_of
+from sim.kernel.recorder import Series, Summary
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station
@@ -86,7 +87,13 @@ class TimedRun:
     @property
     def digest(self) -> str:
         """SHA-256 of the run with all its figures, in hexadecimal."""
-        return digest_of(self.trace, self.workload, self.summary, self.series)
+        sha = hashlib.sha256(self.trace.digest().encode("ascii"))
+        for part in (self.workload.to_json(), *self.summary.items()):
+            sha.update(repr(part).encode("utf-8"))
+        for name, column in self.series.items():
+            sha.update(name.encode("utf-8"))
+            sha.update(column.tobytes())
+        return sha.hexdigest()
 
 
 def run(
@@ -117,7 +124,7 @@ def run(
             arrivals += 1
             trigger.after_arrival()
 
-        trigger = Trigger(env, plan.trigger, end_batch, room.flush if plan.flush else _nothing)
+        trigger = Trigger(env, plan.trigger, end_batch, room.flush if plan.flush else lambda: None)
         log = Log(env, plan, seeds, room.admits, arrive, trigger.arrivals_ended, streams)
         # Faults are scheduled before the first tuple, so that they come first at their instant.
         inject(env, plan.faults, room.workers, {**log.links, **room.links})
@@ -132,10 +139,6 @@ def run(
         cuts = tuple(position for position, _ in ends[:-1])
         ends_us = tuple(end_us for _, end_us in ends)
         return room, Arrived(tuple(log.events), cuts, ends_us, log.counts())
-
-
-def _nothing() -> None:
-    """Do not flush."""
 
 
 @contextmanager

@@ -153,12 +153,15 @@ def departures_of(
     ``number`` names the source, ``first_id`` is the identity of its first tuple.
     """
     if isinstance(source, Recording):
-        made = _recorded(source, number, stream, first_id, epoch_us, disturbances, seeds)
+        made = _recorded(source, stream, first_id)
     else:
-        made = _created(source, number, stream, first_id, epoch_us, disturbances, seeds)
+        made = _created(source, f"source-{number}", stream, first_id, epoch_us, seeds)
     event_us = made.event_us - epoch_us
+    delays_us = disturb(number, made.leave_us, event_us, disturbances, seeds)
+    # Clocks of a recording may disagree, but no tuple can be sent before the run starts.
+    leave_us = np.maximum(0.0, event_us + delays_us)
     numbers = np.flatnonzero(present(number, event_us, disturbances))
-    leave_us = made.leave_us[numbers]
+    leave_us = leave_us[numbers]
     if isinstance(source, Source) and source.in_order:
         leave_us = np.maximum.accumulate(leave_us)
     copies, after_us = [], []
@@ -174,26 +177,15 @@ def departures_of(
     return Sent(departures, len(numbers), len(copies), int(event_us.max(initial=-1)))
 
 
-def _recorded(
-    source: Recording,
-    number: int,
-    stream: str,
-    first_id: int,
-    epoch_us: int,
-    disturbances: Sequence[Disturbance],
-    seeds: Seeds,
-) -> Departures:
+def _recorded(source: Recording, stream: str, first_id: int) -> Departures:
+    """Return the tuples of a recording, with their delays in place of when they leave."""
     rows = source.rows
     absolute_us = np.array([row.event_time_us for row in rows], dtype=np.int64)
-    event_us = absolute_us - epoch_us
-    arrival_us = np.array([row.arrival_us for row in rows], dtype=np.int64) - epoch_us
-    delays = (arrival_us - event_us).astype(np.float64)
-    delays = disturb(number, delays, event_us, disturbances, seeds)
+    arrival_us = np.array([row.arrival_us for row in rows], dtype=np.int64)
     ids = [n + first_id if row.source_id is None else row.source_id for n, row in enumerate(rows)]
     streams = [stream if row.stream is None else row.stream for row in rows]
     return Departures(
-        # Clocks of a recording may disagree, but no tuple can be sent before the run starts.
-        np.maximum(0.0, event_us + delays),
+        (arrival_us - absolute_us).astype(np.float64),
         np.array(ids, dtype=np.int64),
         np.array([row.key for row in rows], dtype=object),
         absolute_us,
@@ -204,23 +196,16 @@ def _recorded(
 
 
 def _created(
-    source: Source,
-    number: int,
-    stream: str,
-    first_id: int,
-    epoch_us: int,
-    disturbances: Sequence[Disturbance],
-    seeds: Seeds,
+    source: Source, name: str, stream: str, first_id: int, epoch_us: int, seeds: Seeds
 ) -> Departures:
-    n, name = source.events, f"source-{number}"
+    """Draw the tuples of a source, with their ordinary delays in place of when they leave."""
+    n = source.events
     intervals = draw_us(source.interval, seeds, f"{name}/interval", max(0, n - 1))
     event_us = source.start_us + np.rint(np.append(0.0, np.cumsum(intervals))[:n]).astype(np.int64)
     values = _values(source, seeds, name)
-    ordinary = draw_us(source.delay, seeds, f"{name}/delay", n) + source.delay_by_value_us * values
-    delays = disturb(number, ordinary, event_us, disturbances, seeds)
     keys = np.array(source.keys, dtype=object)
     return Departures(
-        event_us + delays,
+        draw_us(source.delay, seeds, f"{name}/delay", n) + source.delay_by_value_us * values,
         first_id + np.arange(n),
         keys[_keys(source, seeds, name)],
         epoch_us + event_us,

@@ -49,6 +49,12 @@ class Entry(NamedTuple):
     """The text, and the figure or table in it."""
     published: str
     """The published result, in a sentence."""
+    effort: str
+    """``quick`` or ``full``."""
+    code: str
+    """Digest of the sources that it was run with."""
+    again: str
+    """The command line that runs it again."""
     verdict: Reproduction | None
     """``None`` while an expectation is not met."""
     outcome: Outcome
@@ -58,12 +64,6 @@ class Entry(NamedTuple):
     runs: int
     failed: int
     """Number of runs that failed."""
-    effort: str
-    """``quick`` or ``full``."""
-    code: str
-    """Digest of the sources that it was run with."""
-    again: str
-    """The command line that runs it again."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:

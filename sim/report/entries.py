@@ -54,19 +54,16 @@ def _finding(record: JsonObject, names: Names) -> ReportedFinding:
         Reproduction(record["verdict"]),
         record["assumptions"] or "",
         Outcome(record["outcome"]),
-        _sentence(record, _unit(record), names),
+        _sentence(record, names),
     )
 
 
-def _unit(record: JsonObject) -> Unit:
-    """Return the unit of the measure; a ratio has none."""
-    known = [cell["estimate"] for cell in record["cells"] if cell["estimate"] is not None]
-    return Unit() if record["compare"] == "ratio" else unit_of(record["measure"], known)
-
-
-def _sentence(record: JsonObject, unit: Unit, names: Names) -> str:
+def _sentence(record: JsonObject, names: Names) -> str:
     """Describe the range of the cells that are as expected, or the first cell that is not."""
     cells = record["cells"]
+    estimates = [cell["estimate"] for cell in cells if cell["estimate"] is not None]
+    is_ratio = record["compare"] == "ratio"
+    unit = Unit() if is_ratio else unit_of(record["measure"], estimates)
     decisive = [cell for cell in cells if cell["outcome"] == record["outcome"]] or cells
     name = name_in_sentence(record["measure"], names)
     if record["compare"] or record["along"]:

@@ -24,18 +24,16 @@ Names = Mapping[str, str]
 """Readable names of factors and measures, by name in the experiment."""
 
 
-def readable_name(name: str, names: Names) -> str:
-    """Return the readable name of a setting or measure, without its unit."""
+def name_in_sentence(name: str, names: Names) -> str:
+    """Return the readable name of a setting or measure for a sentence.
+
+    Its unit, and the explanation in parentheses at its end, are left out.
+    """
     if name in names:
-        return names[name]
+        return _ASIDE.sub("", names[name])
     for suffix in ("_us", *_RATES):
         name = name.removesuffix(suffix)
     return name.replace("_", " ")
-
-
-def name_in_sentence(name: str, names: Names) -> str:
-    """Return the name for a sentence, without the explanation or unit in parentheses at its end."""
-    return _ASIDE.sub("", readable_name(name, names))
 
 
 def unit_of(name: str, values: Sequence[float]) -> Unit:

@@ -35,7 +35,8 @@ def summary_of(cluster: ScriptCluster, arrived: Arrived, trace: Trace) -> Summar
         **_counts(cluster, arrived, trace),
         **_measured(cluster),
         **_times(cluster),
-        **_load(cluster),
+        "duration_us": cluster.end_us,
+        "busiest": max(host.station.busy.mean(cluster.end_us) for host in cluster.hosts),
     }
 
 
@@ -91,12 +92,6 @@ def _times(cluster: ScriptCluster) -> Summary:
         **summarise_spread("tuple_latency_us", waited_us),
         **summarise_spread("result_latency_us", answer_times(cluster)[1]),
     }
-
-
-def _load(cluster: ScriptCluster) -> Summary:
-    """Return the duration and the utilisation of workers."""
-    busy = [host.station.busy.mean(cluster.end_us) for host in cluster.hosts]
-    return {"duration_us": cluster.end_us, "busiest": max(busy)}
 
 
 # ---------------------------------------------------------------------------------------- series

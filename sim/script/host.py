@@ -26,7 +26,7 @@ from sim.kernel.recorder import Level
 from sim.kernel.station import Station
 from sim.script.machine import Finding, Message, ScriptMachine
 from sim.script.placements import PLACEMENTS, PLAN
-from sim.timed_room import Checkpoint
+from sim.timed_room import Checkpoint, Revocable
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class Result(NamedTuple):
     """True if only the end of the stream made the result known."""
 
 
-class WorkerRecord:
+class WorkerRecord(Revocable):
     """The record of one worker so far."""
 
-    __slots__ = ("_known_us", "_saved", "_start_us", "known_us", "results", "steps", "waited_us")
+    __slots__ = ("_known_us", "_start_us", "known_us", "results", "steps", "waited_us")
 
     def __init__(self, start_us: int) -> None:
         self.waited_us: list[float] = []
@@ -83,7 +83,7 @@ class WorkerRecord:
         the last one."""
         self._start_us = start_us
         self._known_us: int | None = None
-        self._saved = (0, 0, 0)
+        super().__init__(self.waited_us, self.steps, self.results)
 
     def add(self, finding: Finding, now_us: float) -> None:
         """Add a finding that the worker makes now."""
@@ -97,15 +97,6 @@ class WorkerRecord:
             self._known_us = known_us
             since_us = inf if known_us == END_US else float(known_us - self._start_us)
             self.known_us.set(since_us, now_us)
-
-    def save(self) -> None:
-        """Keep everything so far; no later failure takes it back."""
-        self._saved = len(self.waited_us), len(self.steps), len(self.results)
-
-    def go_back(self) -> None:
-        """Forget everything since the last :meth:`save`: it will happen again."""
-        waited, steps, results = self._saved
-        del self.waited_us[waited:], self.steps[steps:], self.results[results:]
 
 
 class Sent(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from model.vocabulary.script.graph import compile_graph
 from sim.script import by_hand, memory
 from sim.script.placements import find_placement, predict_load
-from sim.script.settings import SETTINGS, config_of, from_settings, prepare
+from sim.script.settings import EXAMPLE, SETTINGS, config_of, from_settings, prepare
 from sim.sweep.measurable import Figures, Measurable, Settings, summaries
 
 PLACEMENT = "placement"
@@ -33,7 +33,7 @@ def predict_all(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[
 
 
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": summaries(from_settings, SETTINGS, {PLACEMENT: measure_placements}),
+    "sim": summaries(from_settings, SETTINGS, EXAMPLE, fans={PLACEMENT: measure_placements}),
     "lines": Measurable(by_hand.SETTINGS, by_hand.figures),
     "communication": Measurable(SETTINGS, predict, {PLACEMENT: predict_all}),
     "memory": Measurable(SETTINGS, memory.figures),

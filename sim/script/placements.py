@@ -23,18 +23,6 @@ from model.vocabulary.settings import look_up
 PlacementRule: TypeAlias = Callable[[Graph, ScriptConfig], Placement]
 
 
-def _plan(graph: Graph, config: ScriptConfig) -> Placement:
-    return place(graph, config.workers, config.cap_percent)
-
-
-def _whole(graph: Graph, config: ScriptConfig) -> Placement:
-    return place_whole(graph, config.workers, is_charged=True)
-
-
-def _literal(graph: Graph, config: ScriptConfig) -> Placement:
-    return place_whole(graph, config.workers, is_charged=False)
-
-
 def _split(way: str) -> PlacementRule:
     def split(graph: Graph, config: ScriptConfig) -> Placement:
         cap = load_cap(graph, config.workers, config.cap_percent)
@@ -43,24 +31,16 @@ def _split(way: str) -> PlacementRule:
     return split
 
 
-def _by_unit(graph: Graph, config: ScriptConfig) -> Placement:
-    return place_hashed(graph, config.workers)
-
-
-def _by_sensor(graph: Graph, config: ScriptConfig) -> Placement:
-    return place_by_sensor(graph, config.workers)
-
-
 PLAN, BASELINE = "plan", "by-sensor"
 
 PLACEMENTS: Mapping[str, PlacementRule] = {
-    PLAN: _plan,
-    "whole": _whole,
+    PLAN: lambda graph, config: place(graph, config.workers, config.cap_percent),
+    "whole": lambda graph, config: place_whole(graph, config.workers, is_charged=True),
     "large-split": _split(LARGE_SPLIT),
     "all-split": _split(ALL_SPLIT),
-    "by-unit": _by_unit,
-    BASELINE: _by_sensor,
-    "literal": _literal,
+    "by-unit": lambda graph, config: place_hashed(graph, config.workers),
+    BASELINE: lambda graph, config: place_by_sensor(graph, config.workers),
+    "literal": lambda graph, config: place_whole(graph, config.workers, is_charged=False),
 }
 """Rules of placement. ``plan`` chooses one of the next four rules; ``by-sensor`` is the baseline.
 ``literal`` is LPT as published, where a worker's load does not grow when it gets a component."""

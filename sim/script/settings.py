@@ -73,12 +73,6 @@ EXAMPLE = {
     "result_us": "5ms",
     "faults": "slow worker-1 5s 4s 2; fail worker-2 14s 1s",
 }
-"""Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
-
-
-def example(_scenario: str = "") -> Mapping[str, str]:
-    """Return the settings of the example, which suit all scenarios."""
-    return EXAMPLE
 
 
 class ReadyRun(NamedTuple):

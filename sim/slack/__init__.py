@@ -2,6 +2,6 @@
 
 from sim.kernel.run import TimedRun
 from sim.slack.room import simulate
-from sim.slack.settings import SETTINGS, example, from_settings
+from sim.slack.settings import SETTINGS, from_settings
 
-__all__ = ["SETTINGS", "TimedRun", "example", "from_settings", "simulate"]
+__all__ = ["SETTINGS", "TimedRun", "from_settings", "simulate"]

@@ -6,10 +6,10 @@ import numpy as np
 
 from model.vocabulary.settings import pick, read_settings, settings_of
 from sim.kernel.log import simulate_arrivals
-from sim.slack.settings import SETTINGS, from_settings
+from sim.slack.settings import EXAMPLE, SETTINGS, from_settings
 from sim.slack.stream import STREAM as ONE_TASK
 from sim.sweep.measurable import Figures, Measurable, Settings, summaries
-from sim.windows.settings import StreamSettings
+from sim.windows.settings import StreamSettings, fit_example
 
 
 def measure_delays(settings: Settings, seed: int) -> Figures:
@@ -28,7 +28,7 @@ def measure_delays(settings: Settings, seed: int) -> Figures:
 
 STREAM = settings_of(StreamSettings)
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": summaries(from_settings, SETTINGS),
+    "sim": summaries(from_settings, SETTINGS, EXAMPLE, fit=fit_example),
     "stream": ONE_TASK,
     "delays": Measurable(STREAM, measure_delays),
 }

@@ -6,7 +6,7 @@ from model.vocabulary import SlackConfig
 from model.vocabulary.settings import Setting, pick, read_settings, schema
 from sim.kernel.run import TimedRun
 from sim.slack.room import simulate
-from sim.windows.settings import HARDWARE, StreamSettings, fit_example, plan_of
+from sim.windows.settings import HARDWARE, StreamSettings, plan_of
 
 SETTINGS: Mapping[str, Setting] = {
     **schema(StreamSettings, SlackConfig, size_us=10_000_000, slide_us=2_000_000, tasks=2),
@@ -19,12 +19,6 @@ EXAMPLE = {
     "tiers": "process,rack",
     "faults": "slow worker-1 60s 10s 3; fail worker-0 100s 4s",
 }
-"""Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
-
-
-def example(scenario: str = "") -> Mapping[str, str]:
-    """Return the settings of the example, fitted to a scenario."""
-    return fit_example(EXAMPLE, scenario)
 
 
 def from_settings(texts: Mapping[str, str], seed: int) -> TimedRun:

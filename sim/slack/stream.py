@@ -12,43 +12,26 @@ Rules of this file:
 
 import gc
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from model.slack.machine import MODEL, Task
+from model.slack.machine import Task
 from model.slack.rules import RULES
 from model.vocabulary import Event, SlackConfig, Step
-from model.vocabulary.settings import (
-    JsonObject,
-    Setting,
-    pick,
-    read_settings,
-    schema,
-)
-from model.vocabulary.slack import CONTROLS, Judged
+from model.vocabulary.settings import JsonObject, Setting, pick, read_settings, schema
+from model.vocabulary.slack import Judged
 from model.vocabulary.windows import Result, Revision
 from model.windows.pipeline import TaskPipeline
 from sim.kernel.distributions import FloatArray
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan
 from sim.kernel.run import uncollected
-from sim.slack.rivals import AQ, AqTask
 from sim.slack.stream_figures import Course, FirstAnswer, Revised, figures_at
 from sim.sweep.measurable import AT, MOMENT, Figures, Measurable, Settings
 from sim.windows.settings import TRIGGER, StreamSettings
 
 CONTROL = "control"
-
-
-RECENT = Setting(
-    "how long a delay is recent (control aq)",
-    name="recent_us",
-    kind=int,
-    above=0,
-    default=10_000_000,
-)
 
 
 class _Observer:
@@ -92,21 +75,15 @@ class _Observer:
                 self.revised.append(Revised(at_us, step.start_us, step.value))
 
 
-def pipeline_of(control: str, config: SlackConfig, recent_us: int) -> TaskPipeline[Task]:
-    """Return one task under a control, with corrections unless the control is AQ-K-slack."""
-    if control != AQ:
-        return MODEL.task_pipeline(config, 0)
-    return TaskPipeline(config, AqTask(config, 0, recent_us), RULES, False)
+def pipeline_of(config: SlackConfig) -> TaskPipeline[Task]:
+    """Return one task, with corrections unless its control is AQ-K-slack, which makes none."""
+    return TaskPipeline(config, Task(config, 0), RULES, corrects=config.control != "aq")
 
 
 def course_of(values: JsonObject, events: Sequence[Event], epoch_us: int) -> Course:
     """Run one task over the arrivals; return what could be seen."""
-    control = values[CONTROL]
-    config = pick(
-        SlackConfig, values, control="pd" if control == AQ else control, keyed=False, tasks=1
-    )
-    pipeline = pipeline_of(control, config, values[RECENT.name])
-    observer = _Observer(pipeline, values[TRIGGER.name], epoch_us)
+    config = pick(SlackConfig, values, keyed=False, tasks=1)
+    observer = _Observer(pipeline_of(config), values[TRIGGER.name], epoch_us)
     slack_us = observer.follow(events)
     return Course(
         config, events, epoch_us, slack_us, observer.first, observer.revised, observer.judged
@@ -160,8 +137,7 @@ def _settings() -> dict[str, Setting]:
     fixed = ("tasks", "keyed")
     sizes = {"size_us": 500_000, "slide_us": 100_000}
     known = schema(StreamSettings, SlackConfig, without=fixed, **sizes)
-    known[CONTROL] = replace(known[CONTROL], choices=(*CONTROLS, AQ))
-    return {**known, RECENT.name: RECENT, TRIGGER.name: TRIGGER, AT: MOMENT}
+    return {**known, TRIGGER.name: TRIGGER, AT: MOMENT}
 
 
 SETTINGS: Mapping[str, Setting] = _settings()

@@ -11,7 +11,6 @@ Rules of this file:
 import shlex
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from time import perf_counter
 from typing import NamedTuple, TypeAlias
 
@@ -21,7 +20,7 @@ from sim.sweep.jobs import Done, Figure, Job, Mapper, jobs_of
 from sim.sweep.judging import findings
 from sim.sweep.measurable import measurable
 from sim.sweep.results import Failed, Results, problems_of, table_of
-from sim.sweep.runs import SweepRun, code_of, runs_of
+from sim.sweep.runs import SweepRun, digest_of_sources, runs_of
 from sim.sweep.store import Store
 
 # ------------------------------------------------------------------------------------- events
@@ -188,7 +187,7 @@ class Sweep:
             experiment,
             self.effort,
             seeds,
-            code_of(experiment),
+            digest_of_sources(experiment.room),
             task.again,
             columns,
             problems_of(experiment, found),
@@ -226,9 +225,9 @@ def _again(task: _Task, run: SweepRun) -> str:
     experiment = task.experiment
     if experiment.run != "sim":
         return task.again
-    known = measurable(experiment.room, experiment.run).settings
-    example = import_module(f"sim.{experiment.room}").example()
-    usual = {name: known[name].write(known[name].default) for name in example}
+    room = measurable(experiment.room, experiment.run)
+    defaults = {name: room.settings[name] for name in room.example}
+    usual = {name: setting.write(setting.default) for name, setting in defaults.items()}
     texts = {**usual, **run.settings}
     settings = [f"--set {shlex.quote(f'{key}={text}')}" for key, text in texts.items()]
     return " ".join([f"straggler sim {experiment.room} --seed {run.seed}", *settings])

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 EFFORTS = ("quick", "full")
@@ -17,7 +17,7 @@ Label: TypeAlias = int | float | str
 """The name of a level of a factor in the table of results."""
 
 
-class Reproduction(Enum):
+class Reproduction(StrEnum):
     """The verdict on a published claim if an expectation is met, from best to worst."""
 
     REPRODUCED = "reproduced"

@@ -146,11 +146,6 @@ def _plain(figures: Figures) -> Iterator[tuple[str, Figure]]:
 # -------------------------------------------------------------------------------- processes
 
 
-class _Worker(NamedTuple):
-    process: SpawnProcess
-    job: Job
-
-
 def run_on_processes(
     jobs: Sequence[Job], processes: int, work: Callable[[Job], Done] = perform_with_memory_limit
 ) -> Iterator[Done]:
@@ -162,7 +157,7 @@ def run_on_processes(
     # temporary files, whose path may be too long for a socket.
     context = get_context("spawn")
     waiting = deque(jobs)
-    busy: dict[Connection, _Worker] = {}
+    busy: dict[Connection, tuple[SpawnProcess, Job]] = {}
     try:
         while waiting or busy:
             while waiting and len(busy) < processes:
@@ -216,10 +211,10 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _give(pipe: Connection, process: SpawnProcess, job: Job) -> _Worker:
+def _give(pipe: Connection, process: SpawnProcess, job: Job) -> tuple[SpawnProcess, Job]:
     with suppress(OSError):  # the process has ended; receiving its result will notice that
         pipe.send(job)
-    return _Worker(process, job)
+    return process, job
 
 
 def _received(pipe: Connection, job: Job) -> Done | None:

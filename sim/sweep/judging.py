@@ -7,7 +7,7 @@ Rules of this file:
 * A missing value makes its cell undetermined, never better or worse.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
@@ -68,21 +68,6 @@ class MeasuredGrid(NamedTuple):
         return mean_interval(values, self.confidence)
 
 
-def grid_of(
-    experiment: Experiment,
-    effort: str,
-    columns: Mapping[str, Sequence[Figure]],
-    seeds: Sequence[int],
-    measure: str,
-) -> MeasuredGrid:
-    """Return one measure of a table of results with its grid."""
-    factors = experiment.grids[effort].factors
-    labels = [columns[factor.name] for factor in factors]
-    keys = zip(columns["seed"], *labels, strict=True)
-    values = dict(zip(keys, columns[measure], strict=True))
-    return MeasuredGrid(factors, seeds, values)
-
-
 def findings(
     experiment: Experiment,
     effort: str,
@@ -90,13 +75,12 @@ def findings(
     seeds: Sequence[int],
 ) -> tuple[Finding, ...]:
     """Judge all expectations of an effort by its table of results."""
-    return tuple(
-        [
-            judge(each, grid_of(experiment, effort, columns, seeds, each.measure))
-            for each in experiment.expectations
-            if each.only in ("", effort)
-        ]
-    )
+    factors = experiment.grids[effort].factors
+    keys = [*zip(columns["seed"], *[columns[each.name] for each in factors], strict=True)]
+    judged = [each for each in experiment.expectations if each.only in ("", effort)]
+    values = [dict(zip(keys, columns[each.measure], strict=True)) for each in judged]
+    grids = [MeasuredGrid(factors, seeds, each) for each in values]
+    return tuple(map(judge, judged, grids))
 
 
 def _mean(values: Iterable[Figure]) -> float | None:
@@ -158,22 +142,18 @@ def _compared(
         _samples(expectation, grid, {**levels, compare.factor: label})
         for label in (compare.first, second)
     )
-    of_two = _ratio if compare.kind == "ratio" else _difference
-    return tuple([_combined(of_two, a, b) for a, b in zip(first, other, strict=True)])
+    return _combined(compare.kind, first, other)
 
 
-def _combined(
-    function: Callable[[float, float], float | None], a: float | None, b: float | None
-) -> float | None:
-    return None if a is None or b is None else function(a, b)
+def _combined(kind: str, samples: Samples, others: Samples) -> Samples:
+    """Return the ratio or the difference of two values of each seed, if both are known."""
 
+    def of_two(a: float | None, b: float | None) -> float | None:
+        if a is None or b is None or (kind == "ratio" and not b):
+            return None
+        return a / b if kind == "ratio" else a - b
 
-def _ratio(a: float, b: float) -> float | None:
-    return a / b if b else None
-
-
-def _difference(a: float, b: float) -> float:
-    return a - b
+    return tuple([of_two(a, b) for a, b in zip(samples, others, strict=True)])
 
 
 def _bounded(expectation: Expectation, grid: MeasuredGrid, label: str, samples: Samples) -> Cell:
@@ -200,7 +180,9 @@ def _direction(expectation: Expectation, grid: MeasuredGrid, levels: Levels, lab
     # All steps together may be wrong by chance no more often than a single one.
     shared = grid._replace(confidence=1 - (1 - grid.confidence) / last)
     changes = [
-        (grid if number == 0 else shared).interval(_changes(lines[before], lines[after]))
+        (grid if number == 0 else shared).interval(
+            _combined("difference", lines[after], lines[before])
+        )
         for number, (before, after) in enumerate(ways)
     ]
     against = [_above_0(each, -sign) for each in changes]
@@ -212,10 +194,6 @@ def _direction(expectation: Expectation, grid: MeasuredGrid, levels: Levels, lab
     before, after = ways[shown]
     path = f"{factor.name} from {labels[before]} to {labels[after]}"
     return Cell(", ".join(filter(None, [label, path])), changes[shown], outcome)
-
-
-def _changes(before: Samples, after: Samples) -> Samples:
-    return tuple([_combined(_difference, a, b) for a, b in zip(after, before, strict=True)])
 
 
 def _above_0(interval: Interval | None, sign: int) -> bool:

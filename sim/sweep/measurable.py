@@ -5,7 +5,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,10 @@ class Measurable(NamedTuple):
     fans: Mapping[str, Callable[[Settings, int, Sequence[str]], Sequence[Figures]]] = {}
     """Functions that measure several values of one setting on the same arrivals, by the name of
     that setting. The figures, in the order of the values, must equal those of separate runs."""
+    example: Mapping[str, str] = {}
+    """Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
+    fit: Callable[[Settings, str], Settings] = lambda example, _: example
+    """Returns the example for another ``scenario``."""
 
 
 def measurable(room: str, name: str) -> Measurable:
@@ -57,10 +61,15 @@ def module_of(room: str) -> str:
 def summaries(
     from_settings: Callable[[Settings, int], TimedRun],
     known: Mapping[str, Setting],
-    fans: Mapping[str, Callable[[Settings, int, Sequence[str]], Sequence[Figures]]] | None = None,
+    example: Settings,
+    **more: Any,
 ) -> Measurable:
-    """Return a measurable of the summary of a timed run."""
-    return Measurable(known, lambda texts, seed: from_settings(texts, seed).summary, fans or {})
+    """Return a measurable of the summary of a timed run; ``more`` is what a measurable takes."""
+
+    def measure(texts: Settings, seed: int) -> Figures:
+        return from_settings(texts, seed).summary
+
+    return Measurable(known, measure, example=example, **more)
 
 
 # ---------------------------------------------------------------------- moments of a timed run

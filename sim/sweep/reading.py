@@ -127,7 +127,7 @@ def parse(values: JsonObject, stem: str) -> Experiment:
         title=file.text("title"),
         claim=file.text("claim", ""),
         source=_source(file),
-        published=_published(file),
+        published=file.table("published", ("says",)).text("says") if file.has("published") else "",
         grids=grids,
         measures=measures,
         expectations=expectations,
@@ -287,10 +287,6 @@ def _source(file: Table) -> Source | None:
         return None
     table = file.table("source", Source._fields)
     return Source(table.text("paper"), table.text("where"))
-
-
-def _published(file: Table) -> str:
-    return file.table("published", ("says",)).text("says") if file.has("published") else ""
 
 
 def _refuse_twice(experiment: Experiment) -> None:

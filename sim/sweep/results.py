@@ -10,6 +10,7 @@ from sim.sweep.experiment import Experiment, Measure, Reproduction
 from sim.sweep.jobs import Figure
 from sim.sweep.judging import Finding
 from sim.sweep.runs import SweepRun
+from sim.sweep.statistics import Interval
 
 Columns: TypeAlias = dict[str, list[Figure]]
 """A table: its columns, by name."""
@@ -140,8 +141,8 @@ def record_of(results: Results) -> JsonObject:
             for each in results.failed
         ],
         "expectations": [_finding_record(finding) for finding in results.findings],
-        "outcome": str(results.outcome),
-        "verdict": results.verdict.value if results.verdict else None,
+        "outcome": results.outcome,
+        "verdict": results.verdict,
     }
 
 
@@ -167,16 +168,14 @@ def _finding_record(finding: Finding) -> JsonObject:
         "measure": expectation.measure,
         "compare": expectation.compare.kind if expectation.compare else None,
         "along": expectation.along or None,
-        "verdict": expectation.verdict.value,
+        "verdict": expectation.verdict,
         "assumptions": expectation.assumptions or None,
-        "outcome": str(finding.outcome),
+        "outcome": finding.outcome,
         "cells": [
             {
                 "label": cell.label,
-                "estimate": cell.interval.estimate if cell.interval else None,
-                "low": cell.interval.low if cell.interval else None,
-                "high": cell.interval.high if cell.interval else None,
-                "outcome": str(cell.outcome),
+                **(cell.interval._asdict() if cell.interval else dict.fromkeys(Interval._fields)),
+                "outcome": cell.outcome,
             }
             for cell in finding.cells
         ],

@@ -46,7 +46,7 @@ def runs_of(experiment: Experiment, effort: str, seeds: Sequence[int] = ()) -> t
     Without ``seeds`` there are as many as the grid says, from 0 on.
     """
     grid = experiment.grids[effort]
-    code = code_of(experiment)
+    code = digest_of_sources(experiment.room)
     found = []
     for levels in product(*[factor.levels for factor in grid.factors]):
         settings = dict(grid.base)
@@ -58,11 +58,6 @@ def runs_of(experiment: Experiment, effort: str, seeds: Sequence[int] = ()) -> t
             address = _address(experiment, settings, seed, (code, *contents))
             found.append(SweepRun(address, labels, settings, seed))
     return tuple(found)
-
-
-def code_of(experiment: Experiment) -> str:
-    """Return the digest of the sources that the runs of an experiment may depend on."""
-    return digest_of_sources(experiment.room)
 
 
 def _address(

@@ -72,20 +72,13 @@ def replace_when_complete(path: Path) -> Iterator[Path]:
     """
     # A process id is not unique: sweeps in two containers may have the same one.
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with _wrap_os_errors(path):
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield beside
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
-
-
-@contextmanager
-def _wrap_os_errors(path: Path) -> Iterator[None]:
-    """Turn an ``OSError`` in this block into :class:`WriteFailed`."""
-    try:
-        yield
     except OSError as error:
         msg = f"{str(path)!r} cannot be written: {error.strerror or error}"
         raise WriteFailed(msg) from error

@@ -24,17 +24,12 @@ def machine_of(config: WatermarkConfig, number: int) -> WindowMachine:
 
 
 def _gauges(task: Task) -> WindowGauges:
-    share = disorder_of(task)
+    n = len(task.cluster)
+    share = task.cluster.inv / (n * (n - 1) // 2) if n > 1 else 1.0  # disorder D
     if task.config.upstreams:
         # The clusters are upstream; the share of the longest wait is seen in the watermark.
         share = min(1.0, task.wait_us / max(task.config.max_wait_us, 1))
     return WindowGauges(task.wait_us, task.wm_us, share)
-
-
-def disorder_of(task: Task) -> float:
-    """Return the disorder D of a task's micro-cluster."""
-    n = len(task.cluster)
-    return task.cluster.inv / (n * (n - 1) // 2) if n > 1 else 1.0
 
 
 def _describe(config: WatermarkConfig) -> Summary:

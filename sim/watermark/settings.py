@@ -6,7 +6,7 @@ from model.vocabulary import WatermarkConfig
 from model.vocabulary.settings import Setting, pick, read_settings, schema
 from sim.kernel.run import TimedRun
 from sim.watermark.room import simulate
-from sim.windows.settings import HARDWARE, StreamSettings, fit_example, plan_of
+from sim.windows.settings import HARDWARE, StreamSettings, plan_of
 
 SETTINGS: Mapping[str, Setting] = {
     **schema(StreamSettings, scenario="phases"),
@@ -23,12 +23,6 @@ EXAMPLE = {
     "tiers": "process,rack",
     "faults": "slow worker-1 150s 60s 3; fail worker-0 400s 20s",
 }
-"""Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
-
-
-def example(scenario: str = "") -> Mapping[str, str]:
-    """Return the settings of the example, fitted to a scenario."""
-    return fit_example(EXAMPLE, scenario)
 
 
 def from_settings(texts: Mapping[str, str], seed: int) -> TimedRun:

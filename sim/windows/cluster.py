@@ -190,7 +190,7 @@ class WindowCluster(Generic[QueryT]):
 
     def trace(self) -> Trace:
         """Return the observed trace, without times."""
-        steps = chain.from_iterable(task.record.steps() for task in self.tasks)
+        steps = chain.from_iterable(task.record.steps for task in self.tasks)
         finals = chain.from_iterable(task.machine.final() for task in self.tasks)
         return Trace(PRODUCER, distinct(chain(self._passed, steps, finals)))
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,10 @@ from model.windows.aggregates import aggregate_of
 from model.windows.state import Window
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import AnyArray, FloatArray
-from sim.kernel.recorder import columns_of
 from sim.kernel.run import Arrived
 from sim.windows.cluster import VisibleCorrection, WindowCluster
 from sim.windows.machine import QueryT
-from sim.windows.record import Accepted, TimedSteps, of_kind
+from sim.windows.record import NO_STEPS, Accepted, TimedSteps
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -62,7 +61,7 @@ class TaskObservation:
 
     def of(self, kind: type[StepT]) -> TimedSteps[StepT]:
         """Return the steps of one kind."""
-        return of_kind(self.steps, kind)
+        return cast("TimedSteps[StepT]", self.steps.get(kind, NO_STEPS))
 
 
 class FinishedRun:
@@ -173,7 +172,8 @@ class Answers:
             for correction in run.corrections
             for step in correction.revisions
         ]
-        self.corrected = AnswerRows(*columns_of(corrected, np.float64, np.int64, np.float64))
+        rows = np.array(corrected, dtype=np.float64).reshape(-1, 3)
+        self.corrected = AnswerRows(rows[:, 0], rows[:, 1].astype(np.int64), rows[:, 2])
         """Corrected answers, in the order in which they could be seen."""
         self.truth, self.n = np.zeros(len(numbers)), np.zeros(len(numbers), dtype=np.int64)
         """Truth, and number of tuples, of each window."""
@@ -325,7 +325,7 @@ def late_pairs_of(run: FinishedRun) -> LatePairs:
             changes += zip(
                 observed.at_us.tolist(), observed.rows.tolist(), observed.steps, strict=True
             )
-        changes.sort(key=_by_row)
+        changes.sort(key=lambda change: (change[1], isinstance(change[2], Cleared)))
         for at_us, row, step in changes:
             pair = step.task, step.start_us, step.key, step.source_id
             if isinstance(step, Cleared):
@@ -341,10 +341,6 @@ def late_pairs_of(run: FinishedRun) -> LatePairs:
     ]
     settled_us = [at_us for at_us, _ in settled]
     return LatePairs(late_us, settled_us, [waited_us for _, waited_us in settled])
-
-
-def _by_row(change: tuple[float, int, Late | Cleared]) -> tuple[int, bool]:
-    return change[1], isinstance(change[2], Cleared)
 
 
 # -------------------------------------------------------------------------------------- together

@@ -9,7 +9,7 @@ Rules of this file:
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, cast
+from typing import Generic, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from model.vocabulary.windows import Late, Rejected
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Level
+from sim.timed_room import Revocable
 from sim.windows.machine import WindowGauges
 
 
@@ -44,7 +45,7 @@ class Accepted(NamedTuple):
     """Wait of the task (us) after each tuple."""
 
 
-class TaskRecord:
+class TaskRecord(Revocable):
     """The record of one task so far."""
 
     __slots__ = (
@@ -52,11 +53,10 @@ class TaskRecord:
         "_events",
         "_gauges",
         "_rows",
-        "_saved",
         "_served_us",
-        "_steps",
         "is_streaming",
         "share",
+        "steps",
         "wait_us",
         "watermark_us",
     )
@@ -68,11 +68,12 @@ class TaskRecord:
         """Gauges of the task; see :class:`sim.windows.machine.WindowGauges`."""
         self._events: list[Event] = []
         self._served_us: list[float] = []
-        self._steps: list[Step] = []
+        self.steps: list[Step] = []
+        """All steps, in order of time."""
         self._at_us: list[float] = []
         self._rows: list[int] = []
-        self._saved = (0, 0)
         self._gauges: WindowGauges | None = None
+        super().__init__(self._events, self._served_us, self.steps, self._at_us, self._rows)
 
     def add_tuple(self, event: Event, steps: Sequence[Step], now_us: float) -> None:
         """Add a tuple that has been served, and the steps that can be seen now."""
@@ -83,7 +84,7 @@ class TaskRecord:
 
     def add_steps(self, steps: Sequence[Step], now_us: float) -> None:
         """Add steps that can be seen now."""
-        self._steps += steps
+        self.steps += steps
         self._at_us += [now_us] * len(steps)
         self._rows += [len(self._events) - 1] * len(steps)
 
@@ -103,31 +104,17 @@ class TaskRecord:
         if gauges.share != self.share.value:
             self.share.set(gauges.share, now_us)
 
-    def save(self) -> None:
-        """Keep everything so far: no failure takes it back."""
-        self._saved = len(self._events), len(self._steps)
-
-    def go_back(self) -> None:
-        """Forget everything since the last :meth:`save`: it will happen again."""
-        events, steps = self._saved
-        del self._events[events:], self._served_us[events:]
-        del self._steps[steps:], self._at_us[steps:], self._rows[steps:]
-
-    def steps(self) -> Iterator[Step]:
-        """Return all steps, in order of time."""
-        return iter(self._steps)
-
     def accepted(self, *, dedup: bool) -> tuple[Accepted, dict[type[Step], TimedSteps[Step]]]:
         """Return the accepted tuples, and the steps by kind.
 
         With ``dedup`` a redelivered tuple is not accepted again.
         """
         rows = self._causes()
-        rejected = {step.seq for step in self._steps if isinstance(step, Rejected)}
+        rejected = {step.seq for step in self.steps if isinstance(step, Rejected)}
         good = [event.seq not in rejected for event in self._events]
         if dedup:
             # A redelivered tuple whose identity was forgotten counts once more, and is late.
-            steps = zip(rows, self._steps, strict=True)
+            steps = zip(rows, self.steps, strict=True)
             late = {row for row, step in steps if isinstance(step, Late)}
             firsts = _first_deliveries(self._events, good)
             good = [is_first or row in late for row, is_first in enumerate(firsts)]
@@ -139,10 +126,10 @@ class TaskRecord:
         number = np.append(np.cumsum(mask) - 1, -1)  # of the accepted tuple; -1 before the first
         at_us, causes = np.array(self._at_us), number[np.array(rows, dtype=np.int64)]
         places: dict[type[Step], list[int]] = defaultdict(list)
-        for place, step in enumerate(self._steps):
+        for place, step in enumerate(self.steps):
             places[type(step)].append(place)
         seen = {
-            kind: TimedSteps(at_us[of_it], causes[of_it], [self._steps[place] for place in of_it])
+            kind: TimedSteps(at_us[of_it], causes[of_it], [self.steps[place] for place in of_it])
             for kind, of_it in places.items()
         }
         return Accepted(events, served_us, wait_us), seen
@@ -156,16 +143,11 @@ class TaskRecord:
         for row, event in enumerate(self._events):
             deliveries[event.source_id].append(row)
         rows = list(self._rows)
-        for place, step in enumerate(self._steps):
+        for place, step in enumerate(self.steps):
             if isinstance(step, Late):
                 of_it = deliveries[step.source_id]
                 rows[place] = of_it[bisect_right(of_it, rows[place]) - 1]
         return rows
-
-
-def of_kind(steps: dict[type[Step], TimedSteps[Step]], kind: type[StepT]) -> TimedSteps[StepT]:
-    """Return the steps of one kind."""
-    return cast("TimedSteps[StepT]", steps.get(kind, NO_STEPS))
 
 
 def _first_deliveries(events: Sequence[Event], good: Iterable[bool]) -> Iterator[bool]:

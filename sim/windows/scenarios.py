@@ -71,18 +71,6 @@ def phases(
     return Plan((source,), disturbances=(storm,), name=name)
 
 
-def always(disorder_us: int, tuples: int, rate_hz: int, keys: int) -> Plan:
-    """Return a stream in which every tuple takes up to ``disorder_us``, uniformly."""
-    source = Source(
-        events=tuples,
-        interval=Constant(SECOND_US / rate_hz),
-        delay=Uniform(0, disorder_us),
-        keys=tuple(f"key-{key}" for key in range(keys)),
-    )
-    name = f"always, simulated, disorder {disorder_us / SECOND_US:g} s"
-    return Plan((source,), name=name)
-
-
 def words(seed: int) -> Plan:
     """Return :func:`phases` with the words of Python's standard library as keys, in their order.
 
@@ -107,7 +95,14 @@ def _phases(disorder_s: int, seed: int, rate_hz: int = RATE_HZ) -> Plan:
 
 
 def _always(disorder_s: int, _seed: int) -> Plan:
-    return always(disorder_s * SECOND_US, TUPLES, RATE_HZ, KEYS)
+    """Return a stream in which every tuple takes up to ``disorder_s`` longer, uniformly."""
+    source = Source(
+        events=TUPLES,
+        interval=Constant(SECOND_US / RATE_HZ),
+        delay=Uniform(0, disorder_s * SECOND_US),
+        keys=tuple(f"key-{key}" for key in range(KEYS)),
+    )
+    return Plan((source,), name=f"always, simulated, disorder {disorder_s:g} s")
 
 
 SCENARIOS: Mapping[str, Callable[[int], Plan]] = {

@@ -68,16 +68,8 @@ def candidates(config: GroupingConfig, table: Table, keys: Sequence[str]) -> Can
 # ------------------------------------------------------------------------------------ light keys
 
 
-def _pairs(config: GroupingConfig, _table: Table, base: Unsigned) -> Ints:
-    return candidate_pairs(base, config.instances)
-
-
 def _first(config: GroupingConfig, _table: Table, base: Unsigned) -> Ints:
     return hash_modulo(base, 1, config.instances)[:, np.newaxis]
-
-
-def _quickest(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
-    return rendezvous_order(base, table.times, min(2, config.instances))
 
 
 def _mapped(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
@@ -88,18 +80,19 @@ def _mapped(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
 
 
 _LIGHT: Mapping[str, Callable[[GroupingConfig, Table, Unsigned], Ints]] = {
-    **dict.fromkeys(("pkg", "w-choices", "tag-literal"), _pairs),
+    **dict.fromkeys(
+        ("pkg", "w-choices", "tag-literal"),
+        lambda config, _, base: candidate_pairs(base, config.instances),
+    ),
     "key": _first,
     "dkg": _mapped,
     "dag": _first,
-    "tag": _quickest,
+    "tag": lambda config, table, base: rendezvous_order(
+        base, table.times, min(2, config.instances)
+    ),
 }
 
 # ------------------------------------------------------------------------------------ heavy keys
-
-
-def _all(config: GroupingConfig, _table: Table, _base: Unsigned, _key: str) -> list[int]:
-    return list(range(config.instances))
 
 
 def _drawn(config: GroupingConfig, table: Table, base: Unsigned, key: str) -> list[int]:
@@ -125,14 +118,9 @@ def _enough(config: GroupingConfig, table: Table, base: Unsigned, key: str) -> l
     return order
 
 
-def _placed(_config: GroupingConfig, table: Table, _base: Unsigned, key: str) -> list[int]:
-    return [(table.placed or {})[key]]
-
-
 _HEAVY: Mapping[str, Callable[[GroupingConfig, Table, Unsigned, str], list[int]]] = {
-    "w-choices": _all,
-    "dkg": _placed,
-    "dag": _all,
+    **dict.fromkeys(("w-choices", "dag"), lambda config, *_: list(range(config.instances))),
+    "dkg": lambda _config, table, _base, key: [(table.placed or {})[key]],
     "tag-literal": _drawn,
     "tag": _enough,
 }

@@ -38,7 +38,7 @@ from spark_impl.grouping.tasks import (
     route_stream,
     sender_before,
 )
-from spark_impl.grouping.windows import add_times, advance, rebalance, set_times, start
+from spark_impl.grouping.windows import add_times, advance, rebalance, start
 from spark_impl.runtime import accounts, packages
 from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.failures import QueryProblem, sentence_of
@@ -254,7 +254,9 @@ class Spreader:
         if given is None or not tuples:
             standing = add_times(standing, spent)
         else:
-            standing = set_times(standing, times_of(self.config, given))
+            # Earlier measurements of this window are forgotten.
+            known = times_of(self.config, given)
+            standing = standing._replace(measured=known, worked=(), busy_us=())
         after = advance(self.config, standing, states, tuples, self.transfer_us)
         draft = Draft(self.store, writer, number)
         refused = part.batch.reports.of(REJECTED).values()

@@ -44,13 +44,13 @@ class Reports:
         nothing: Any = ()  # Spark's types allow numbers only
         with _NUMBERING:
             self._told = context.accumulator(nothing, AddingAccumulatorParam(nothing))
-        self.is_work_expected = False
-        """True if all instances have to report in this micro-batch."""
+        self.begin()
 
     def begin(self) -> None:
         """Forget the reports of the previous micro-batch."""
         self._told.value = ()
         self.is_work_expected = False
+        """True if all instances have to report in this micro-batch."""
 
     def add(self, report: Report) -> None:
         """Add the report of a file; called by tasks."""

@@ -24,22 +24,13 @@ import pyarrow.feather as feather
 from model.vocabulary import GroupingConfig
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import accounts, stores
+from spark_impl.runtime.histories import REFUSED
 from spark_impl.runtime.states import from_bytes
 from spark_impl.runtime.storage import Location
 
 VERSION = 6
 ROOM = "grouping"
 SENDER, INSTANCE, STANDING, REJECTED = "sender", "instance", "standing", "rejected"
-REFUSED = pa.schema(
-    [
-        ("seq", pa.int64()),
-        ("key", pa.string()),
-        ("source_id", pa.int64()),
-        ("event_time_us", pa.int64()),
-        ("reason", pa.string()),
-    ]
-)
-"""Columns of a refused row; what the input does not have is NULL."""
 _STATE = pa.schema([("number", pa.int64()), ("content", pa.binary())])
 _KINDS = {
     **dict.fromkeys((SENDER, INSTANCE, STANDING), _STATE),

@@ -36,8 +36,9 @@ from spark_impl.grouping.keys import (
 )
 from spark_impl.grouping.reports import MicroBatch, Report
 from spark_impl.grouping.router import SenderState, begin_window, choose, route
-from spark_impl.grouping.store import REFUSED, REJECTED, SENDER
+from spark_impl.grouping.store import REJECTED, SENDER
 from spark_impl.grouping.windows import Standing
+from spark_impl.runtime.histories import REFUSED
 from spark_impl.runtime.states import from_bytes, to_bytes
 from spark_impl.runtime.storage import InputProblem, Location
 

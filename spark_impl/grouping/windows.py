@@ -48,11 +48,6 @@ def add_times(standing: Standing, spent: Sequence[tuple[int, int]]) -> Standing:
     )
 
 
-def set_times(standing: Standing, times: tuple[int, ...]) -> Standing:
-    """Set known times; earlier measurements of this window are forgotten."""
-    return standing._replace(measured=times, worked=(), busy_us=())
-
-
 def _add(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(add, one or (0,) * len(other), other))
 

@@ -288,7 +288,9 @@ def _faults(batch: pa.RecordBatch, reader: Reader, read: Mapping[str, Cells]) ->
     These are the first fault that keeps the row out, or else all faults of values, which do not
     keep it out.
     """
-    bad = {name: _is_bad(each) for name, each in read.items()}
+    bad: dict[str, Bools] = {
+        name: each.reason.is_valid().to_numpy(zero_copy_only=False) for name, each in read.items()
+    }
     faulty = np.flatnonzero(reduce(np.logical_or, bad.values()))
     lines: list[str | None] = [None] * batch.num_rows
     if not len(faulty):
@@ -304,11 +306,6 @@ def _faults(batch: pa.RecordBatch, reader: Reader, read: Mapping[str, Cells]) ->
             for field in out[:1] or wrong
         )
     return pa.array(lines, pa.string())
-
-
-def _is_bad(each: Cells) -> Bools:
-    bad: Bools = pc.is_valid(each.reason).to_numpy(zero_copy_only=False)
-    return bad
 
 
 def _fault(field: Field, reason: str, row: Mapping[str, object]) -> str:

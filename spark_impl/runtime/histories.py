@@ -33,6 +33,13 @@ COLUMNS = {
     "arrival_us": pa.int64(),
 }
 """Columns of a history, besides the grouping columns of the caller."""
+REFUSED = pa.schema(
+    [
+        *((name, COLUMNS[name]) for name in ("seq", "key", "source_id", "event_time_us")),
+        ("reason", pa.string()),
+    ]
+)
+"""Columns of refused rows; what the input does not have is NULL."""
 SOURCE_TEXT = "source_text"
 """The column of the identities as the source has them, if they are text."""
 VALUE = "value"

@@ -49,7 +49,8 @@ def write_in_order(
             read += given.num_rows
             fault, good = given.column(FAULT), given
             if fault.null_count < given.num_rows:
-                arrives = _is_arrival(given, nullable)
+                needed = [each for each in given.schema.names if each not in (FAULT, *nullable)]
+                arrives = reduce(pc.and_, (given.column(each).is_valid() for each in needed))
                 good = given.filter(arrives)
                 rejected.add(_faults_of(fault, arrives, first + landed.rows, batch))
             landed.add(_numbered(good, first + landed.rows, since_us, schema))
@@ -69,12 +70,6 @@ def _faults_of(fault: pa.Array, arrives: pa.BooleanArray, first: int, batch: int
         for line in lines.split("\n")
     ]
     return pa.RecordBatch.from_pylist(bad, FAULTS)
-
-
-def _is_arrival(rows: pa.RecordBatch, nullable: Collection[str]) -> pa.BooleanArray:
-    """Return whether each row has no fault, or none outside of ``nullable`` columns."""
-    needed = [name for name in rows.schema.names if name != FAULT and name not in nullable]
-    return reduce(pc.and_, (rows.column(name).is_valid() for name in needed))
 
 
 class _Table:

@@ -95,7 +95,10 @@ def session(
                 try:
                     if interrupts:
                         raise KeyboardInterrupt
-                    _ship(spark.sparkContext, scratch / "straggler.zip")
+                    packages.prepare_workers(spark.sparkContext)
+                    if where.partition("[")[0] != "local":  # workers need not have our packages
+                        (scratch / "straggler.zip").write_bytes(packages.archive())
+                        spark.sparkContext.addPyFile(str(scratch / "straggler.zip"))
                     yield spark
                 finally:
                     _stop(spark)
@@ -226,14 +229,6 @@ def _settings(master: str, scratch: Path, *, long_running: bool) -> dict[str, st
     return settings
 
 
-def _ship(context: SparkContext, target: Path) -> None:
-    """Let all Python workers import our packages, which need not be installed there."""
-    packages.prepare_workers(context)
-    if str(context.master).partition("[")[0] != "local":
-        target.write_bytes(packages.archive())
-        context.addPyFile(str(target))
-
-
 def _stop(spark: SparkSession) -> None:
     """Stop a session, even if its Java process has died, so that another one may follow."""
     try:
@@ -284,14 +279,6 @@ sys.path[:] = [path for path in sys.path if path not in archives] + archives
 compiles every module that it imports from an archive, which takes each process of a query 0.7 s."""
 
 
-def _startup(scratch: Path) -> Path:
-    """Return a folder whose module Python runs when it starts."""
-    folder = scratch / "startup"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(_FIRST_INSTALLED, encoding="utf-8")
-    return folder
-
-
 @contextmanager
 def _environment(scratch: Path, local: bool) -> Iterator[None]:
     """Set the variables that Spark reads while it starts; restore them at the end."""
@@ -299,7 +286,10 @@ def _environment(scratch: Path, local: bool) -> Iterator[None]:
     wanted = {"PYSPARK_PYTHON": chosen or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if local:
         wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(scratch / "local")}
-        search = filter(None, [str(_startup(scratch)), os.environ.get("PYTHONPATH")])
+        startup = scratch / "startup"  # Python runs its module when it starts
+        startup.mkdir()
+        (startup / "sitecustomize.py").write_text(_FIRST_INSTALLED, encoding="utf-8")
+        search = filter(None, [str(startup), os.environ.get("PYTHONPATH")])
         wanted["PYTHONPATH"] = os.pathsep.join(search)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)

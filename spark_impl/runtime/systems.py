@@ -8,12 +8,12 @@ Rules of this file:
 * Faults strike the query of a pack as a whole.
 """
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -57,15 +57,12 @@ def system_maker(room: str, runner: Runner) -> Callable[..., System]:
 
     def make_system(master: str = DEFAULT_MASTER) -> System:
         def run(workload: Workload, /) -> Trace:
-            workdir = Path(tempfile.mkdtemp(prefix=f"straggler-{room}-"))
-            try:
-                running = SparkSession.getActiveSession()
-                if running is not None:
-                    return runner(running, {workload.name: workload}, workdir)[workload.name]
-                with session(master) as spark:
-                    return runner(spark, {workload.name: workload}, workdir)[workload.name]
-            finally:
-                shutil.rmtree(workdir, ignore_errors=True)
+            running = SparkSession.getActiveSession()
+            with (
+                TemporaryDirectory(f"-{room}", "straggler-", ignore_cleanup_errors=True) as folder,
+                session(master) if running is None else nullcontext(running) as spark,
+            ):
+                return runner(spark, {workload.name: workload}, Path(folder))[workload.name]
 
         return run
 
@@ -127,9 +124,9 @@ def _common_config(read: Callable[[JsonObject], _Config], cases: Mapping[str, Wo
 
 
 def _file(batches: Mapping[str, list[tuple[Event, ...]]], j: int) -> pa.Table:
-    """Return batch j of every case that has one."""
+    """Return batch j of every case that has one, last arrivals first: a file has any order."""
     present = {name: own[j] for name, own in batches.items() if j < len(own)}
-    table = arrivals_table(chain.from_iterable(present.values()))
+    table = arrivals_table(chain.from_iterable(map(reversed, present.values())))
     owner = np.repeat(np.arange(len(present)), [len(events) for events in present.values()])
     column = pa.array([*present], pa.string()).take(pa.array(owner))
     schema = history_schema(pa.field(CASE, pa.string()))

@@ -32,7 +32,7 @@ from spark_impl.runtime.storage import InputProblem, Location
 
 if TYPE_CHECKING:  # workers do without this library: whatever needs it imports it
     from deltalake import DeltaTable
-    from deltalake.transaction import AddAction, RemoveAction
+    from deltalake.transaction import AddAction
 
 KIND = "kind"
 """The column by which the files of a table are told apart."""
@@ -268,11 +268,15 @@ class TableWriter:
         nothing, if somebody else has written the micro-batch since :meth:`look`.
         """
         from deltalake import CommitProperties, Transaction
+        from deltalake.transaction import RemoveAction
 
         now_ms = time.time_ns() // 1_000_000
         actions: list[AddAction | RemoveAction] = [
             *(_addition(self.root, each, now_ms) for each in written),
-            *(_removal(self.root, each, now_ms) for each in removed),
+            *(
+                RemoveAction(_relative(self.root, each), True, now_ms, each.size, {KIND: each.kind})
+                for each in removed
+            ),
         ]
         digest = digest_of(self.checkpoint, batch)
         numbers = [Transaction(_QUERY, batch), Transaction(_PLAN, digest)]
@@ -348,12 +352,6 @@ def _addition(root: Location, each: DataFile, now_ms: int) -> "AddAction":
         stats[name] = {column: ends[place] for column, ends in each.bounds.items()}
     values = {KIND: each.kind}
     return AddAction(_relative(root, each), each.size, values, now_ms, True, json.dumps(stats))
-
-
-def _removal(root: Location, each: DataFile, now_ms: int) -> "RemoveAction":
-    from deltalake.transaction import RemoveAction
-
-    return RemoveAction(_relative(root, each), True, now_ms, each.size, {KIND: each.kind})
 
 
 def _relative(root: Location, each: DataFile) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_impl.runtime.arrays import Column, Records
+from spark_impl.runtime.histories import REFUSED
 from spark_impl.script.admission import Arrivals
 from spark_impl.script.arithmetic import Tuples
 from spark_impl.script.kernel import Message
@@ -27,15 +28,7 @@ SCHEMAS = {
     "undefined": pa.schema(
         [("workflow", pa.string()), ("name", pa.string()), ("ts_us", pa.int64())]
     ),
-    "rejected": pa.schema(
-        [
-            ("seq", pa.int64()),
-            ("key", pa.string()),
-            ("source_id", pa.int64()),
-            ("event_time_us", pa.int64()),
-            ("reason", pa.string()),
-        ]
-    ),
+    "rejected": REFUSED,
 }
 """Columns of the result tables, behind the grouping columns."""
 

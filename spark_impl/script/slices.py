@@ -51,14 +51,10 @@ def add_tuples(
     if not len(ts):
         return slices._replace(until_us=until_us)
     order = np.argsort(ts, kind="stable")
-    begins = _begins(cutting, ts[order])
+    # The slice of a tuple begins at the last cut before it.
+    begins = np.maximum.reduce([last_cuts(comb, ts[order]) for comb in cutting])
     runs = np.concatenate(([0], np.flatnonzero(np.diff(begins)) + 1))
     return Slices(*_merged(slices, begins[runs], fold(values[order], runs, squares)), until_us)
-
-
-def _begins(cutting: Cutting, ts: Ints) -> Ints:
-    """Return the begin of the slice of each tuple: the last cut before it."""
-    return np.asarray(np.maximum.reduce([last_cuts(comb, ts) for comb in cutting]), np.int64)
 
 
 def _merged(old: Slices, starts: Ints, new: Folded) -> tuple[Ints, Folded]:

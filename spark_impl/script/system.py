@@ -73,7 +73,7 @@ def run_in_process(workload: Workload) -> Trace:
     micro_batches: deque[tuple[int, list[tuple[int, bytes | None]]]] = deque()
     for events in workload.batches():
         by_worker: dict[int, list[tuple[int, bytes | None]]] = {}
-        for worker, kind, block in blocks_of(router, arrivals_table(events)):
+        for worker, kind, block in blocks_of(router, arrivals_table(reversed(events))):
             by_worker.setdefault(worker, []).append((kind, block))
         micro_batches.extend(by_worker.items())
     if workload.flush:

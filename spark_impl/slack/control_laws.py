@@ -30,7 +30,7 @@ def slack_us(config: SlackConfig, alpha: float, max_delay_us: Ints) -> Ints:
             slack = np.full(len(max_delay_us), config.fixed_slack_us, np.int64)
         case "max":
             slack = max_delay_us
-        case "conformal" | "pd" | "pd-clamped":
+        case "conformal" | "pd" | "pd-clamped" | "aq":
             share = np.floor(_clipped(alpha) * max_delay_us.astype(np.float64)).astype(np.int64)
             # float64 rounds beyond 2^53, and the share could exceed the whole
             slack = np.minimum(share, max_delay_us)

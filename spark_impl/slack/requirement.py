@@ -44,8 +44,8 @@ def required_tuples(
     config: SlackConfig,
     total: Ints,
     cv2: Floats,
-    values: Floats | None = None,
-    has_negative: Bools | bool = False,
+    values: Floats | None,
+    has_negative: Bools | bool,
 ) -> Ints:
     """Return n_req of windows that a task judges one after the other; 0 if nothing is required.
 

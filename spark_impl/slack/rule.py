@@ -1,7 +1,8 @@
 """The rule of room ``slack``: how long a task waits (docs/slack.md, sections 2 and 4).
 
 The slack K depends on the largest delay and on alpha; at the start it has a least value. Alpha and
-the end of the start come with judgements only, so K is a running maximum up to the next judgement.
+the end of the start come with judgements only, so K is known for all arrivals up to the next
+judgement. Under ``aq`` it also falls between them, so only the watermark is taken to be monotone.
 Beyond a judgement the path depends on its misses, which are not known yet. Misses are rare, so
 :class:`Foresight` guesses that the next window fares as the last one did. A guess costs one search
 per judgement and avoids working in small portions.
@@ -14,6 +15,7 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Bools, Floats, Ints, Records
 from spark_impl.slack import control_laws
+from spark_impl.slack.delays import Kept, delays
 from spark_impl.slack.judgement import JUDGED, WINDOW, Judgement, Moments
 from spark_impl.slack.retained_values import RETAINED, RetainedValues
 from spark_impl.windows.records import Rows, join_records
@@ -28,7 +30,7 @@ _FAR = 100
 class Memory(NamedTuple):
     """The state of a task's controller between two micro-batches."""
 
-    max_delay_us: int = 0
+    delays: Kept = 0
     alpha: float = 1.0
     err_prev: float = 0.0
     n: int = 0
@@ -141,6 +143,7 @@ class SlackRule(Rule):
     def __init__(self, config: SlackConfig, task: int, n_keys: int, memory: Memory) -> None:
         self._config = config
         self._memory = memory
+        self._delays = delays(config, memory.delays)
         retained = None
         if config.needs_values:
             retained = RetainedValues(config, memory.retained)
@@ -154,8 +157,7 @@ class SlackRule(Rule):
         """Compute the delays of the next arrivals and the moments of their values."""
         now = self._memory
         self._t_max = t_max
-        delay = t_max - rows.event_time_us
-        self._max_delay = np.maximum(np.maximum.accumulate(delay), now.max_delay_us)
+        self._max_delay = self._delays.look(t_max, t_max - rows.event_time_us)
         with np.errstate(over="ignore"):  # the coverage rules expect infinity then
             squares = rows.value * rows.value
         self._moments = Moments(
@@ -199,8 +201,8 @@ class SlackRule(Rule):
             here = slice(self._start, self._start + size)
             moments = Moments._make(column[here] for column in self._moments)
             n, s1, s2 = (column[-1].item() for column in moments)
-            max_delay = int(self._max_delay[self._start + size - 1])
-            now = now._replace(max_delay_us=max_delay, n=n, s1=s1, s2=s2)
+            now = now._replace(n=n, s1=s1, s2=s2)
+            self._delays.settle(here.stop)
         else:
             moments = Moments(*(np.array([each]) for each in (now.n, now.s1, now.s2)))
         self._judgement.count(done)
@@ -211,17 +213,19 @@ class SlackRule(Rule):
     def slack_us(self) -> int:
         """Return K with the present alpha."""
         now = self._memory
-        [slack] = control_laws.slack_us(self._config, now.alpha, np.array([now.max_delay_us]))
+        largest_us = np.array([self._delays.largest_us])
+        [slack] = control_laws.slack_us(self._config, now.alpha, largest_us)
         return max(int(slack), control_laws.least_slack_us(self._config, now.judged))
 
     def memory(self, wm_us: int) -> Memory:
         """Return the controller's state at a watermark."""
         windows, retained = self._judgement.unjudged(), self._judgement.retained(wm_us)
-        return self._memory._replace(windows=windows, retained=retained)
+        kept = self._delays.kept()
+        return self._memory._replace(delays=kept, windows=windows, retained=retained)
 
     def progress(self) -> dict[str, float]:
         """Return the largest delay and alpha."""
-        return {"max_delay_us": self._memory.max_delay_us, "alpha": self._memory.alpha}
+        return {"max_delay_us": self._delays.largest_us, "alpha": self._memory.alpha}
 
     def records(self) -> dict[str, Records]:
         """Return the judgements of this micro-batch."""

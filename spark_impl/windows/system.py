@@ -72,7 +72,7 @@ class TaskInProcess(OperatorInProcess):
 
     def batch(self, events: Sequence[Event], batch: int) -> list[Step]:
         """Process a micro-batch of at least one arrival."""
-        return self._process(encode(self._settings, arrivals_table(events)), batch)
+        return self._process(encode(self._settings, arrivals_table(reversed(events))), batch)
 
     def flush(self, batch: int) -> list[Step]:
         """End the stream."""

@@ -12,6 +12,7 @@ from rich.progress import Progress
 from model.checking.claims import Outcome
 from straggler.cli import render
 from straggler.cli.commands import Command
+from straggler.cli.diff import COUNTEREXAMPLES
 from straggler.cli.outputs import (
     refuse_overwriting,
     refuse_unmakable,
@@ -20,7 +21,6 @@ from straggler.cli.outputs import (
 )
 from straggler.errors import UsageError
 from straggler.jobs import MODES
-from straggler.judging.counterexamples import FOLDER
 from straggler.options import PATH, VERBOSE, Arguments, Option, in_options
 
 if TYPE_CHECKING:
@@ -41,45 +41,25 @@ it takes the inputs as keyword arguments. docs/your-job.md says what is asked of
 
 def make_command(summary: str) -> Command:
     """Return the command with the arguments of a check."""
+    texts: dict[str, Any] = {"multiple": True, "metavar": "TEXT"}
+    columns: dict[str, Any] = {"multiple": True, "metavar": "COLUMN"}
     parameters = [
         click.Argument(["job"], metavar="MODULE:JOB"),
-        Option(
-            "--schema", "columns of the input in DDL, or NAME=DDL", multiple=True, metavar="TEXT"
-        ),
-        Option(
-            "--input",
-            "Parquet file of rows instead of drawn ones, or NAME=FILE",
-            multiple=True,
-            metavar="TEXT",
-        ),
-        Option(
-            "--event-time",
-            "column of event times, or NAME=COLUMN",
-            "event_time",
-            multiple=True,
-            metavar="TEXT",
-        ),
+        Option("--schema", "columns of the input in DDL, or NAME=DDL", **texts),
+        Option("--input", "Parquet file of rows instead of drawn ones, or NAME=FILE", **texts),
+        Option("--event-time", "column of event times, or NAME=COLUMN", **texts),
         Option("--mode", "output mode (append)", type=click.Choice(MODES), default=MODES[0]),
-        Option("--key", "column with few values", "keys", multiple=True, metavar="COLUMN"),
+        Option("--key", "column with few values", "keys", **columns),
         Option("--lateness", "how late a row may be (delay of the watermark)", metavar="TEXT"),
-        Option("--redelivered", "column that identifies a row", multiple=True, metavar="COLUMN"),
-        Option(
-            "--upsert", "column by which later answers replace", multiple=True, metavar="COLUMN"
-        ),
-        Option("--keeps-state", "the job keeps its state on purpose", "keeps_state", is_flag=True),
+        Option("--redelivered", "column that identifies a row", **columns),
+        Option("--upsert", "column by which later answers replace", **columns),
+        Option("--keeps-state", "the job keeps its state on purpose", is_flag=True),
         Option("--streams", "number of drawn streams (24)", type=int, default=24, metavar="N"),
         Option("--seed", "seed of the streams (0)", type=int, default=0, metavar="N"),
         Option("--json", "also write the report to FILE", type=PATH, metavar="FILE"),
         Option("--master", "Spark master (local[2])", metavar="URL", is_rare=True),
         VERBOSE,
-        Option(
-            "--counterexamples",
-            f"folder for counterexamples ({FOLDER})",
-            type=PATH,
-            default=FOLDER,
-            metavar="DIR",
-            is_rare=True,
-        ),
+        COUNTEREXAMPLES,
     ]
     return Command(summary, EXAMPLES, parameters, run)
 

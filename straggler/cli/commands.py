@@ -13,7 +13,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -74,7 +74,7 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> int:
         """Run the command and return its exit code."""
         if ctx.args:
-            _refuse_unknown(ctx, ctx.args[0])
+            raise UsageError(_describe_unknown(ctx, ctx.args[0]))
         args = Arguments(**ctx.params, **self.constants)
         refuse_overwriting(args)
         return self.run(args)
@@ -236,10 +236,6 @@ def _repeat_flags(args: Sequence[str], several: Iterable[str]) -> Iterator[str]:
         elif flag and before != flag:
             yield flag
         yield word
-
-
-def _refuse_unknown(ctx: click.Context, word: str) -> NoReturn:
-    raise UsageError(_describe_unknown(ctx, word))
 
 
 def _describe_unknown(ctx: click.Context, word: str) -> str:

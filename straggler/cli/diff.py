@@ -18,13 +18,13 @@ from straggler.cli.commands import Group, room_group
 from straggler.cli.input_options import columns_of, input_options, refuse_numbers, refuse_streams
 from straggler.cli.outputs import refuse_unmakable, refuse_unwritable, write_json
 from straggler.errors import UsageError, counted
-from straggler.judging import counterexamples
+from straggler.judging.counterexamples import FOLDER
 from straggler.judging.judge import BOTH, REFERENCES, Judgement, judge, run_reference
-from straggler.judging.levels import LEVELS, STEPS, Scope, level_of
+from straggler.judging.levels import ANSWERS, LEVELS, STEPS, Scope
 from straggler.judging.processes import DEFAULT_LIMITS, PREFIX, Limits
 from straggler.judging.systems import SPARK, local_master, open_system
 from straggler.judging.trial import Trial
-from straggler.options import PATH, VERBOSE, Arguments, Duration, Option, Size
+from straggler.options import PATH, VERBOSE, Arguments, Option, duration, size
 from straggler.rooms import Case, ReferenceRun, Room, SkippedInput, find_rooms
 
 EXAMPLES = """\
@@ -44,6 +44,15 @@ examples:
 Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an
 arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
 """
+
+COUNTEREXAMPLES = Option(
+    "--counterexamples",
+    f"folder for counterexamples ({FOLDER})",
+    type=PATH,
+    default=FOLDER,
+    metavar="DIR",
+    is_rare=True,
+)
 
 Chosen = list[tuple[Room, Case | SkippedInput]]
 
@@ -89,22 +98,15 @@ def _comparison_options() -> Iterator[Option]:
     master = "Spark master (local, slots as needed)"
     yield Option("--master", master, metavar="URL", is_rare=True)
     yield VERBOSE
-    yield Option(
-        "--counterexamples",
-        f"folder for counterexamples ({counterexamples.FOLDER})",
-        type=PATH,
-        default=counterexamples.FOLDER,
-        metavar="DIR",
-        is_rare=True,
-    )
+    yield COUNTEREXAMPLES
 
 
 def limit_options() -> Iterator[Option]:
     """Yield the options that limit a system that is a command."""
     timeout = f"time of exec:COMMAND for a workload ({write_duration(DEFAULT_LIMITS.timeout_us)})"
-    yield Option("--timeout", timeout, "timeout_us", type=Duration(), is_rare=True)
+    yield Option("--timeout", timeout, "timeout_us", type=duration, is_rare=True)
     memory = "memory of exec:COMMAND (half of the machine's)"
-    yield Option("--memory", memory, "memory_bytes", type=Size(), metavar="SIZE", is_rare=True)
+    yield Option("--memory", memory, "memory_bytes", type=size, metavar="SIZE", is_rare=True)
 
 
 def limits_of(args: Arguments, system: str, level: str) -> Limits:
@@ -159,7 +161,7 @@ def run(args: Arguments) -> int:
     rooms = find_rooms(args.room)
     if args.system != SPARK and len(rooms) > 1:
         raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
-    level = level_of(args.system, args.level)
+    level = args.level or (STEPS if args.system == SPARK else ANSWERS)
     scopes = {each.name: Scope.of(each, args.kinds, level) for each in rooms}
     columns = columns_of(args)
     refuse_streams(args, len(rooms))
@@ -323,14 +325,7 @@ def _judge_one(
     found.judgements.append(judgement)
     if judgement.outcome is Outcome.BROKEN:
         progress.update(task, description="shrinking the counterexample")
-        trial = Trial(
-            scope.room,
-            system,
-            args.system,
-            scope.step_types,
-            args.reference,
-            level=scope.level,
-        )
+        trial = Trial(scope, system, args.system, args.reference)
         report = trial.report(case.workload, args.counterexamples)
         report[-1:-1] = _describe_numbers(args, case)
         found.reports.append(render.with_times(report, case.workload.time_unit))
@@ -357,16 +352,12 @@ def _print(args: Arguments, found: Comparisons) -> None:
     render.print_lines(out, [f"{verdict} Seed {args.seed}.", *note, *more, ""])
     render.print_tables(out, judgements)
     lines = [*render.remarks(judgements), *render.undecided(judgements)]
-    lines += _skipped(found)
+    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
+    lines += map(render.describe_skipped, skipped)
     lines += render.bad_rows(case for _, case in found.cases)
     for report in found.reports:
         lines += ["", *report]
     render.print_lines(out, lines)
-
-
-def _skipped(found: Comparisons) -> list[str]:
-    skipped = [case for _, case in found.chosen if isinstance(case, SkippedInput)]
-    return [render.describe_skipped(case) for case in skipped]
 
 
 def _write(args: Arguments, found: Comparisons) -> None:

@@ -13,7 +13,7 @@ from model.vocabulary.workload import TIME_UNITS
 from straggler.errors import UsageError
 from straggler.inputs.columns import NO_GUARD_US, Columns
 from straggler.inputs.text_files import is_stream
-from straggler.options import LATENESS, QUERY, Arguments, Duration, Option
+from straggler.options import LATENESS, QUERY, Arguments, Option, duration
 from straggler.rooms import Room
 
 SECTION = "columns of a file"
@@ -29,34 +29,24 @@ _OF_FILE = (*_NAMES, "time_unit", "separator")
 """Options that may differ between two files of one comparison."""
 
 
-class MaxFuture(click.ParamType[int]):
-    """A duration, or ``none``, as integer microseconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: object, ctx: object) -> int:
-        """Read a duration or ``none``; raise :class:`UsageError` for any other text."""
-        try:
-            found = NO_GUARD_US if value == "none" else Duration().convert(value, param, ctx)
-        except click.BadParameter as error:
-            raise click.BadParameter(f"{error.message}, or none") from error
-        if found < 0:
-            raise click.BadParameter(f"{value!r} is negative; write a duration >= 0, or none")
-        return found
+def _max_future(text: str) -> int:
+    """Return a duration, or ``none``, in microseconds."""
+    try:
+        found = NO_GUARD_US if text == "none" else duration(text)
+    except click.BadParameter as error:
+        raise click.BadParameter(f"{error.message}, or none") from error
+    if found < 0:
+        raise click.BadParameter(f"{text!r} is negative; write a duration >= 0, or none")
+    return found
 
 
-class Header(click.ParamType[int]):
-    """The number of a line, or ``none``, which is 0."""
-
-    name = "line"
-
-    def convert(self, value: Any, param: object, ctx: object) -> int:
-        """Read a number or ``none``; raise :class:`UsageError` for any other text."""
-        if value == "none":
-            return 0
-        if not re.fullmatch(r"[1-9]\d{0,8}", str(value), re.ASCII):
-            raise click.BadParameter(f"{value!r} is neither the number of a line nor none")
-        return int(value)
+def _header(text: str) -> int:
+    """Return the number of a line, or 0 for ``none``."""
+    if text == "none":
+        return 0
+    if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
+        raise click.BadParameter(f"{text!r} is neither the number of a line nor none")
+    return int(text)
 
 
 def input_options(rooms: Sequence[Room]) -> Iterator[Option]:
@@ -96,9 +86,9 @@ def column_options() -> Iterator[Option]:
     )
     yield Option("--encoding", "encoding of a CSV file (utf-8)", metavar="NAME", **rare)
     header = "line of the header, or none: columns are then called 1, 2, ... (1)"
-    yield Option("--header", header, type=Header(), metavar="LINE", **rare)
+    yield Option("--header", header, type=_header, metavar="LINE", **rare)
     guard = "how far an event time may lie beyond its arrival, or none (1d)"
-    yield Option("--max-future", guard, type=MaxFuture(), **rare)
+    yield Option("--max-future", guard, type=_max_future, metavar="DURATION", **rare)
 
 
 def columns_of(args: Arguments) -> Columns:

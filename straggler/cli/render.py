@@ -300,13 +300,12 @@ def summarise(judgements: Sequence[Judgement], system: str) -> list[str]:
     compared: dict[str, list[Judgement]] = {}
     for judgement in judgements:
         compared.setdefault(judgement.room.name, []).append(judgement)
-    return [
-        f"{cases}, none broken: {system} agrees with the reference.",
-        *(
-            f"{name}: {of_room[0].room.summarise_agreement([each.figures for each in of_room])}."
-            for name, of_room in compared.items()
-        ),
-    ]
+    lines = [f"{cases}, none broken: {system} agrees with the reference."]
+    for name, of_room in compared.items():
+        figures = [each.figures for each in of_room]
+        sums = {figure: sum(each[figure] or 0 for each in figures) for figure in figures[0]}
+        lines.append(f"{name}: {of_room[0].room.summarise_agreement(sums)}.")
+    return lines
 
 
 def _reasons(judgements: Sequence[Judgement]) -> list[str]:

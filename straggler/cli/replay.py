@@ -12,13 +12,7 @@ from straggler.errors import UsageError
 from straggler.judging.counterexamples import JOB, Counterexample, read_record
 from straggler.judging.judge import MODEL
 from straggler.judging.levels import Scope
-from straggler.judging.systems import (
-    SPARK,
-    load_function,
-    local_master,
-    open_system,
-    troubled,
-)
+from straggler.judging.systems import SPARK, load_function, local_master, open_system, troubled
 from straggler.judging.trial import Trial, with_hint_of
 from straggler.options import PATH, VERBOSE, Arguments, Option
 from straggler.rooms import Room, find_room
@@ -66,7 +60,7 @@ def run(args: Arguments) -> int:
     with render.progress() as progress, open_system(name, master, limits) as system_of:
         progress.add_task(f"running {render.plain(args.file.name)}", total=None)
         system = troubled(found.trouble) if is_troubled else system_of(tried)
-        trial = Trial(tried, system, name, scope.step_types, found.reference, level=found.level)
+        trial = Trial(scope, system, name, found.reference)
         broken = with_hint_of(found.broken, trial.broken(found.workload))
     out = render.console()
     if broken:

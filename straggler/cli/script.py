@@ -13,7 +13,7 @@ from straggler.cli.outputs import refuse_unwritable, write_json
 from straggler.errors import UsageError, counted, refuse_unknown
 from straggler.options import PATH, Arguments, Option
 from straggler.rooms.script import inputs
-from straggler.rooms.script.inputs import InvalidScriptsError, read_workflows
+from straggler.rooms.script.inputs import InvalidScriptsError, read_all, workflows
 from straggler.rooms.script.plan import make_plan, print_plan
 from straggler.rooms.script.queries import refuse_equal_names, sensors_of
 
@@ -93,7 +93,7 @@ def _known(args: Arguments) -> tuple[Mapping[str, int] | None, str]:
 def _check(args: Arguments) -> int:
     out = render.console()
     known, sentence = _known(args)
-    for path, flow in zip(args.files, read_workflows(args.files, known), strict=True):
+    for path, flow in zip(args.files, workflows(read_all(args.files), known), strict=True):
         counts = (
             counted(len(flow.statements), "statement"),
             counted(len(sensors_of([flow])), "sensor"),
@@ -106,7 +106,7 @@ def _check(args: Arguments) -> int:
 def _explain(args: Arguments) -> int:
     refuse_unwritable("--json", args.json)
     known, sentence = _known(args)
-    flows = read_workflows(refuse_equal_names(args.files), known)
+    flows = workflows(read_all(refuse_equal_names(args.files)), known)
     if known is None:
         known = dict.fromkeys(sensors_of(flows), inputs.USUAL_PER_HOUR)
     try:

@@ -1,7 +1,7 @@
 """``straggler sim``: one timed run, its figures and its plot."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -9,14 +9,9 @@ from rich.table import Table
 from model.checking.claims import Outcome
 from model.vocabulary.durations import write_duration, write_rough_duration
 from sim.kernel.log import last_event_times
+from sim.sweep.measurable import measurable
 from sim.timed_figures import ENDINGS
-from straggler.assignments import (
-    example_of,
-    in_units,
-    over_example,
-    parse_settings,
-    settings_of_room,
-)
+from straggler.assignments import example_of, in_units, over_example, parse_settings
 from straggler.cli import render
 from straggler.cli.commands import Group, room_group
 from straggler.cli.outputs import refuse_unwritable, write_json
@@ -71,8 +66,9 @@ def run(args: Arguments) -> int:
         endings = " or ".join(ENDINGS)
         raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in {endings}")
     chosen = find_room(args.room)
-    given = parse_settings(args.set, settings_of_room(args.room))
-    settings = over_example(chosen, given)
+    usual = measurable(args.room, "sim")
+    given = parse_settings(args.set, usual.settings)
+    settings = over_example(usual, given)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
         try:
@@ -101,7 +97,10 @@ def run(args: Arguments) -> int:
     lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in remarks]
     if beside is not None:
         lines.append(beside.remark)
-    render.print_lines(out, [*lines, *_about_example(chosen, given)])
+    if example := example_of(usual, given):
+        texts = [f"--set {name}={shlex.quote(text)}" for name, text in example.items()]
+        lines.append(f"From the example: {' '.join(texts)}")
+    render.print_lines(out, lines)
     if args.plot is not None:
         chosen.timed.draw(timed, args.plot)
         render.print_lines(out, [f"{args.plot}: the plot of this run."])
@@ -134,14 +133,6 @@ def _verdict(judgement: Judgement) -> str:
     else:
         said = "Every claim holds in this run"
     return f"{said}; {judgement.guard.sentence}."
-
-
-def _about_example(room: Room, given: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line on the settings that a run has from the example of its room."""
-    example = example_of(room, given)
-    if example:
-        line = " ".join([f"--set {name}={shlex.quote(text)}" for name, text in example.items()])
-        yield f"From the example: {line}"
 
 
 def _untried(timed: "TimedRun") -> Iterator[Remark]:

@@ -11,22 +11,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Workload, task_of
-from model.vocabulary.join import (
-    OPERATORS,
-    And,
-    Apart,
-    Band,
-    Equi,
-    Ineq,
-    Predicate,
-)
+from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Workload
+from model.vocabulary.join import OPERATORS, And, Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.join_predicates import predicate_to_json
 from model.vocabulary.settings import JsonObject, nearest
+from model.vocabulary.workload import without_redeliveries
 from sim.kernel.log import simulate_arrivals
 from straggler.conformance.engines import Asked
 from straggler.conformance.promises import PROMISES, Values
 from straggler.errors import UsageError
+from straggler.rooms.windows.queries import tasks_of
 from straggler.strategies import clusters, queries, streams
 from straggler.strategies import join as chains
 from straggler.strategies.examples import RUN, collect
@@ -69,9 +63,7 @@ def draw_workloads(asked: Asked, number: int, seed: int) -> list[Workload]:
 def _fit(workload: Workload, asked: Asked) -> Workload:
     """Return a workload with the streams that an engine can take."""
     events = workload.arrivals
-    if not asked.redeliveries:
-        events = tuple(streams.without_redeliveries(events))
-    events = tuple(events[: asked.arrivals_max])
+    events = (events if asked.redeliveries else without_redeliveries(events))[: asked.arrivals_max]
     factor = asked.time_factor
     slower = tuple(
         event._replace(
@@ -84,19 +76,12 @@ def _fit(workload: Workload, asked: Asked) -> Workload:
         if name.endswith("_us") and isinstance(value, int):
             config[name] = value * factor
     if config.get("tasks") == OWN_TASKS:
-        config["tasks"] = _tasks_of({event.key for event in events})
+        config["tasks"] = tasks_of({event.key for event in events})
     cuts = tuple(cut for cut in workload.cuts if cut <= len(slower))
     cuts = tuple(range(asked.batch, len(slower), asked.batch)) if asked.batch else cuts
     return workload.with_(
         arrivals=slower, config=config, cuts=cuts, flush=True, seed=0, name=asked.promise
     )
-
-
-def _tasks_of(keys: set[str]) -> int:
-    tasks = 1
-    while len({task_of(key, tasks) for key in keys}) < len(keys):
-        tasks += 1
-    return tasks
 
 
 # ------------------------------------------------------------------------------------- by room
@@ -108,8 +93,7 @@ def _chosen(draw: st.DrawFn, settings: Values, drawn: JsonObject) -> dict[str, A
     config = dict(drawn)
     for name, values in settings.items():
         if name not in config:
-            msg = f"there is no setting {name!r}{nearest(name, config)}"
-            raise ValueError(msg)
+            raise ValueError(f"there is no setting {name!r}{nearest(name, config)}")
         config[name] = draw(st.sampled_from(list(values)))
     return config
 

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from model.vocabulary.settings import PlainData, Setting
 from sim.sweep.toml import Table
@@ -28,11 +29,9 @@ _STREAM: Mapping[str, Setting] = {
     "redeliveries": Setting(kind=bool),
     **dict.fromkeys(("time_factor", "arrivals_max", "batch"), _POSITIVE),
 }
-_FINDING = ("promise", "sentence", "script", "says", "address", "how")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A promise that an engine is asked for, and the workloads that it can express."""
 
     promise: str
@@ -52,8 +51,7 @@ class Asked:
     """``arrival`` or ``micro-batch``: whose watermark tells what is late."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A defect of an engine, or a report of one, with a script that tries it on the engine."""
 
     promise: str
@@ -200,9 +198,9 @@ def _require_all(unasked: Collection[str], cases: Sequence[Asked]) -> None:
 
 
 def _finding(table: Table, cases: Sequence[Asked]) -> Finding:
-    table.refuse_others(_FINDING)
+    table.refuse_others(Finding._fields)
     promise, how = table.word("promise", PROMISES, ""), table.text("how", "")
     is_asked = not how or (promise, how) in {(case.promise, case.how) for case in cases}
     table.require(is_asked, "how", how, f"that of a case of promise {promise!r}")
-    sentence, script, says, address = map(table.text, _FINDING[1:-1])
+    sentence, script, says, address = map(table.text, Finding._fields[1:-1])
     return Finding(promise, sentence, script, says, address, how)

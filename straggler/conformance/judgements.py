@@ -19,6 +19,7 @@ from model.vocabulary import SlackConfig, Trace, Workload, task_of
 from model.vocabulary.grouping import Route
 from model.vocabulary.join import Match
 from model.vocabulary.windows import Final, Late
+from model.vocabulary.workload import without_redeliveries
 from model.windows.aggregates import aggregate_of
 from straggler.judging.judge import broken_sentences, compare_traces
 from straggler.judging.levels import Scope
@@ -47,6 +48,8 @@ class Judged(NamedTuple):
 
     broken: tuple[str, ...] = ()
     undetermined: tuple[str, ...] = ()
+    has_failed: bool = False
+    """True if the adapter failed instead of answering."""
 
 
 # -------------------------------------------------------------------------------------- equality
@@ -80,7 +83,11 @@ def loses_windows(answered: Answered) -> Judged:
     values = {event.source_id: event.value for event in workload.arrivals}
     observed = answered.scope._replace(step_types=(Final, Late)).reduce(answered.observed, workload)
     # A redelivery may be late although the tuple came in time.
-    late = _late_tuples(answered.scope.room.reference()(_without_redeliveries(workload)))
+    late = _late_tuples(
+        answered.scope.room.reference()(
+            workload.with_(arrivals=without_redeliveries(workload.arrivals), cuts=())
+        )
+    )
     dropped = _late_tuples(observed)
     is_batched = answered.late_by == MICRO_BATCH
     counted = _by_window(_count_by_batch(workload, config) if is_batched else ())
@@ -113,13 +120,6 @@ def _name(window: Window, config: SlackConfig) -> str:
     _, start_us, key = window
     of_key = f" of key {key!r}" if key else ""
     return f"The window from {start_us} us to {start_us + config.size_us} us{of_key}"
-
-
-def _without_redeliveries(workload: Workload) -> Workload:
-    first = {event.source_id: event for event in reversed(workload.arrivals)}
-    kept = sorted(first.values(), key=lambda event: event.seq)
-    events = tuple(event._replace(seq=seq) for seq, event in enumerate(kept))
-    return workload.with_(arrivals=events, cuts=())
 
 
 def _by_window(pairs: Iterable[tuple[Window, int]]) -> defaultdict[Window, set[int]]:

@@ -154,14 +154,11 @@ def _anchor(engine: Engine) -> str:
 
 def _section(row: Row) -> Iterator[str]:
     engine = row.engine
-    yield f"## {engine.title} {engine.version}"
-    yield ""
-    yield f"{engine.about} [Home page]({engine.homepage}), [adapter](../engines/{engine.name})."
+    yield f"## {engine.title} {engine.version}\n"
+    yield f"{engine.about} [Home page]({engine.homepage}), [adapter](../engines/{engine.name}).\n"
     if row.results is None:
-        yield ""
         yield "It was not judged yet."
         return
-    yield ""
     for name in PROMISES:
         yield from _line(row, row.results, name)
     for name in PROMISES:
@@ -192,29 +189,20 @@ def _breakage(row: Row, results: Results, name: str) -> Iterator[str]:
     cases = [case for case in results.of(name) if case.counterexample]
     if not cases:
         return
-    yield ""
-    yield f"### {row.engine.title}: {PROMISES[name].title}, {verdict(row, name)}"
+    yield f"\n### {row.engine.title}: {PROMISES[name].title}, {verdict(row, name)}"
     for case in cases:
-        yield ""
-        yield f"{case.how} The smallest counterexample:"
-        yield ""
+        yield f"\n{case.how} The smallest counterexample:\n"
         yield from (f"    {line.removeprefix(f'{AGREEMENT}: ')}" for line in case.counterexample)
     shown = [trail for case in cases for trail in _reproduced(results, case)]
     for trail in dict.fromkeys(shown):
-        yield ""
         yield from _shown_trail(row.engine, trail)
 
 
 def _shown_trail(engine: Engine, trail: Trail) -> Iterator[str]:
     path = f"engines/{engine.name}/trails/{trail.finding.script}"
-    yield f"{trail.finding.sentence} {trail.finding.says} ([source]({trail.finding.address}))"
-    yield ""
-    yield f"[{path}](../{path}) shows it without the adapter:"
-    yield ""
-    yield "```python"
-    yield (engine.folder / "trails" / trail.finding.script).read_text(encoding="utf-8").rstrip()
-    yield "```"
-    yield ""
+    yield f"\n{trail.finding.sentence} {trail.finding.says} ([source]({trail.finding.address}))\n"
+    yield f"[{path}](../{path}) shows it without the adapter:\n"
+    yield f"```python\n{engine.trail(trail.finding).read_text(encoding='utf-8').rstrip()}\n```\n"
     yield from (f"    {line}".rstrip() for line in trail.output.splitlines())
 
 
@@ -236,9 +224,7 @@ def _trails(rows: Sequence[Row]) -> Iterator[str]:
         if row.results is not None
         for trail in row.results.trails
     ]
-    yield "## Reports that were tried"
-    yield ""
-    yield "Findings of ours, and reports of others, were tried with the pinned version."
-    yield ""
+    yield "## Reports that were tried\n"
+    yield "Findings of ours, and reports of others, were tried with the pinned version.\n"
     header = ("engine", "report", "address", "script", "reproduced")
     yield markdown(dict.fromkeys(header, ""), cells)

@@ -42,20 +42,13 @@ class Promise(NamedTuple):
     question: str
     """Sentence that says what is promised."""
     room: str
-    step: type
-    """Step class that the adapter has to record."""
-    others: tuple[type, ...]
-    """Step classes that it has to record besides."""
+    step_types: tuple[type, ...]
+    """Step classes that an adapter has to record."""
     settings: Values
     """Values of settings, whatever the engine can express."""
     guards: tuple[str, ...]
     """Cases that have to occur, or nothing was put to the test."""
     judge: Callable[[Answered], Judged]
-
-    @property
-    def step_types(self) -> tuple[type, ...]:
-        """Step classes that an adapter has to record."""
-        return (self.step, *self.others)
 
     @property
     def scope(self) -> Scope:
@@ -145,8 +138,7 @@ PROMISES: Mapping[str, Promise] = {
         "When the stream has ended, and nothing was later than allowed, every window has one"
         " answer: the aggregate of all its tuples, each counted once.",
         "slack",
-        Final,
-        (),
+        (Final,),
         {**_WINDOWS, "fixed_slack_us": [NEVER_US]},
         (*_SEEN, "windows"),
         differs,
@@ -155,8 +147,7 @@ PROMISES: Mapping[str, Promise] = {
         "nothing in time is dropped",
         "Whatever arrives within the declared lateness is in the answer of its window, once.",
         "slack",
-        Final,
-        (),
+        (Final,),
         {**_WINDOWS, "fixed_slack_us": [0, 2_000, 7_000, 20_000]},
         (*_SEEN, "windows", "late pairs"),
         loses_windows,
@@ -167,8 +158,7 @@ PROMISES: Mapping[str, Promise] = {
         " the declared lateness, reached its end. Every later one is reported as late for that"
         " window, and nothing else is.",
         "slack",
-        Result,
-        (Late,),
+        (Result, Late),
         {**_WINDOWS, "fixed_slack_us": [0, 2_000, 7_000, 20_000]},
         (*_SEEN, "windows", "late pairs"),
         differs_in_steps,
@@ -177,8 +167,7 @@ PROMISES: Mapping[str, Promise] = {
         "each pair exactly once",
         "A join within a time window finds every pair that its condition asks for, once.",
         "join",
-        Match,
-        (),
+        (Match,),
         {**_JOIN, "lateness_us": [None]},
         (*_SEEN, "matches"),
         differs,
@@ -187,8 +176,7 @@ PROMISES: Mapping[str, Promise] = {
         "no pair in time is lost",
         "With a bounded lateness, a join still finds every pair of tuples that came in time, once.",
         "join",
-        Match,
-        (),
+        (Match,),
         {**_JOIN, "lateness_us": [0, 8_000, 128_000]},
         (*_SEEN, "matches", "rejected"),
         loses_pairs,
@@ -198,8 +186,7 @@ PROMISES: Mapping[str, Promise] = {
         "However long a stream with skewed keys is, the fullest of n equal instances stays a few"
         " tuples above what a fluid would give it.",
         "grouping",
-        Route,
-        (),
+        (Route,),
         {"policy": ["tag"], "senders": [1]},
         ("tuples", "heavy keys"),
         is_unbalanced,

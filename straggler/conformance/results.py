@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from model.checking.claims import Outcome
@@ -58,7 +57,7 @@ class Results(NamedTuple):
         """Return plain data; :meth:`from_json` reads it back."""
         cases = [{**each._asdict(), "outcome": str(each.outcome)} for each in self.cases]
         trails = [
-            {**asdict(each.finding), "outcome": each.outcome, "output": each.output}
+            {**each.finding._asdict(), "outcome": each.outcome, "output": each.output}
             for each in self.trails
         ]
         return {**self._asdict(), "cases": cases, "trails": trails}

@@ -15,7 +15,6 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from typing import NamedTuple
 
 from model.checking.claims import Outcome
 from model.vocabulary import System, Workload
@@ -90,14 +89,6 @@ def _draw(asked: Asked, number: int, seed: int) -> Sequence[Workload]:
     return draw_workloads(asked, number, seed)
 
 
-class Tried(NamedTuple):
-    """The judgement of a workload."""
-
-    judged: Judged
-    has_failed: bool
-    """True if the adapter failed instead of answering."""
-
-
 def judge_case(asked: Asked, system: ProcessSystem, number: int, seed: int) -> Case:
     """Judge a system on the workloads of a case; one that does not answer in time is asked twice.
 
@@ -112,9 +103,9 @@ def judge_case(asked: Asked, system: ProcessSystem, number: int, seed: int) -> C
     for workload in _draw(asked, number, seed):
         counts.update(count_cases(workload, run_model(scope.room, workload)))
         tried = try_workload(asked, system, workload)
-        if tried.judged.broken:
+        if tried.broken:
             (failed if tried.has_failed else wrong).append(workload)
-        unclear += tried.judged.undetermined[:1]
+        unclear += tried.undetermined[:1]
         if system.timeouts == timeouts_max:
             break
     if not wrong and not failed:
@@ -123,7 +114,7 @@ def judge_case(asked: Asked, system: ProcessSystem, number: int, seed: int) -> C
     least = min(wrong or failed, key=lambda workload: len(workload.arrivals))
     is_hanging = system.timeouts == timeouts_max
     small = least if is_hanging else make_small(asked, system, least, is_failure)
-    sentences = try_workload(asked, system, small).judged.broken or (NOT_AGAIN,)
+    sentences = try_workload(asked, system, small).broken or (NOT_AGAIN,)
     said = sentences[0].removeprefix(f"{AGREEMENT}: ").replace("the system ", "the adapter ", 1)
     number_broken = len(wrong) + len(failed)
     of_all = f"{number_broken:,} of {counted(counts['workloads'], 'workload')}"
@@ -155,16 +146,15 @@ def _unbroken(asked: Asked, counts: Counter[str], unclear: Sequence[str]) -> Cas
     return Case(asked.promise, asked.how, outcome, sentence, dict(counts), 0, (), None)
 
 
-def try_workload(asked: Asked, system: System, workload: Workload) -> Tried:
+def try_workload(asked: Asked, system: System, workload: Workload) -> Judged:
     """Run a workload on a system, and judge the promise that a case asks for."""
     promise = PROMISES[asked.promise]
     room = promise.scope.room
     observed, failure = run_system(room, system, workload)
     if failure is not None:
-        return Tried(Judged(broken_sentences([failure])), True)
+        return Judged(broken_sentences([failure]), has_failed=True)
     expected = run_model(room, workload)
-    answered = Answered(promise.scope, workload, expected, observed, asked.late_by)
-    return Tried(promise.judge(answered), False)
+    return promise.judge(Answered(promise.scope, workload, expected, observed, asked.late_by))
 
 
 def make_small(
@@ -178,7 +168,7 @@ def make_small(
 
     def broken(candidate: Workload) -> tuple[str, ...]:
         tried = try_workload(asked, system, candidate)
-        return tried.judged.broken if tried.has_failed == is_failure else ()
+        return tried.broken if tried.has_failed == is_failure else ()
 
     if not broken(workload):
         return workload

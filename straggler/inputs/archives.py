@@ -7,8 +7,8 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from contextlib import closing
-from io import BytesIO
-from typing import NamedTuple, Protocol
+from io import BufferedIOBase, BytesIO
+from typing import IO, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -17,16 +17,8 @@ from straggler.errors import UsageError
 CHUNK = 1 << 20
 
 
-class Unpacking(Protocol):
-    """The file in an archive, opened."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return at most so many of the next bytes."""
-        ...
-
-    def close(self) -> None:
-        """Close the file."""
-        ...
+Unpacking: TypeAlias = IO[bytes] | BufferedIOBase
+"""The file in an archive, opened."""
 
 
 class Archive(NamedTuple):

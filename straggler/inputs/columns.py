@@ -31,9 +31,10 @@ class Columns:
     """Default: the number of the row, which in a CSV file is that of its line."""
     time_unit: str = "us"
     separator: str = ","
+    """One character; followed by a blank, blanks before a cell are no part of it."""
     encoding: str = "utf-8"
     header: int | None = 1
-    """Line of the header, from 1; without a header the columns are called 1, 2, and so on."""
+    """Line from which on the first row names the columns; without it they are called 1, 2, ..."""
     max_future_us: int | None = None
     """Limit of event time minus arrival time; default: a day, if there are arrival times."""
     since_1970: bool = False

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from pyarrow.lib import ArrowException
 
 from straggler.errors import UsageError
 from straggler.inputs.archives import archive_of, unpacked
+from straggler.inputs.columns import Columns
 from straggler.inputs.set_aside import Flaw
 from straggler.inputs.text_files import is_stream, name_of
 from straggler.options import STDIO
@@ -39,16 +40,6 @@ HEAD_ROWS = 100
 """Rows among which a header is searched for that is not the first row."""
 _MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 """Encodings by the byte order mark of a file."""
-
-
-class Format(NamedTuple):
-    """Form of a CSV file."""
-
-    separator: str = ","
-    """One character; followed by a blank, blanks before a cell are no part of it."""
-    encoding: str = "utf-8"
-    header: int | None = 1
-    """Line from which on the first row names the columns; without it they are called 1, 2, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +68,7 @@ class Frame:
         return self.read(self.names.index(name))
 
 
-def read_frame(path: Path, format: Format) -> Frame:
+def read_frame(path: Path, columns: Columns) -> Frame:
     """Read a Parquet or CSV file; raise :class:`UsageError` if it is neither."""
     name = name_of(path)
     try:
@@ -97,7 +88,7 @@ def read_frame(path: Path, format: Format) -> Frame:
                 )
             if first.startswith(b"PAR1"):
                 return _read_parquet(name, BytesIO(data))
-            return _read_csv(name, unpacked(name, data, STREAM_MAX), format)
+            return _read_csv(name, unpacked(name, data, STREAM_MAX), columns)
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror or error}") from error
 
@@ -139,19 +130,19 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 # ------------------------------------------------------------------------------------------- CSV
 
 
-def _read_csv(name: str, data: bytes, format: Format) -> Frame:
+def _read_csv(name: str, data: bytes, form: Columns) -> Frame:
     flaws: list[Flaw] = []
-    text = _decoded(name, data, format.encoding)
-    numbered = _rows(text, format.separator, flaws, format.header or 1)
+    text = _decoded(name, data, form.encoding)
+    numbered = _rows(text, form.separator, flaws, form.header or 1)
     begun, first = next(numbered, (0, []))
-    if flaws and format.header is not None:
+    if flaws and form.header is not None:
         raise UsageError(f"line {flaws[0].number} of {name} is no header: {flaws[0].reason}")
     if not begun:
-        more = "" if format.header in (None, 1) else f" from line {format.header} on"
+        more = "" if form.header in (None, 1) else f" from line {form.header} on"
         raise UsageError(f"{name} is empty{more}")
     names = [each.strip() for each in first]
     kept, head = [], [(begun, first)]
-    if format.header is None:
+    if form.header is None:
         names = [str(number) for number in range(1, len(first) + 1)]
         kept = [(begun, first)]
     for number, row in numbered:
@@ -159,7 +150,7 @@ def _read_csv(name: str, data: bytes, format: Format) -> Frame:
         if len(row) == len(names):
             kept.append((number, row))
         else:
-            flaws.append(Flaw(number, _fields(len(row), len(names), format.header is not None)))
+            flaws.append(Flaw(number, _fields(len(row), len(names), form.header is not None)))
     numbers = np.fromiter((number for number, _ in kept), np.int64, len(kept))
 
     def read(at: int) -> pa.Array:

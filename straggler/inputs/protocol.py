@@ -89,30 +89,25 @@ def parse_workload(data: PlainData) -> Workload:
     Raise ``ValueError`` with one sentence that names the offending value.
     """
     if not isinstance(data, dict):
-        msg = f"its workload is {data!r}, which is no object"
-        raise ValueError(msg)
+        raise ValueError(f"its workload is {data!r}, which is no object")
     if data.get("version") == VERSION:
         _refuse_fields(data)
     workload = Workload.from_json(data)
     for fault in workload.faults:
         if fault.kind not in FAULTS:
-            msg = f"there is no fault {fault.kind!r}, only {', '.join(FAULTS)}"
-            raise ValueError(msg)
+            raise ValueError(f"there is no fault {fault.kind!r}, only {', '.join(FAULTS)}")
         if type(fault.at) is not int or fault.at < 0:
-            msg = f"a {fault.kind} is at {fault.at!r}; it must be the number of a batch"
-            raise ValueError(msg)
+            raise ValueError(f"a {fault.kind} is at {fault.at!r}; it must be the number of a batch")
     arrivals = tuple(_event(*item) for item in enumerate(workload.arrivals))
     if any(left.arrival_us > right.arrival_us for left, right in pairwise(arrivals)):
-        msg = "its arrivals are not in order of arrival_us"
-        raise ValueError(msg)
+        raise ValueError("its arrivals are not in order of arrival_us")
     return workload.with_(arrivals=arrivals)
 
 
 def _refuse_fields(data: dict[str, PlainData]) -> None:
     for name in _FIELDS:
         if name not in data and name != "time_unit":
-            msg = f"the field {name!r} of a workload is missing"
-            raise ValueError(msg)
+            raise ValueError(f"the field {name!r} of a workload is missing")
     for name, value in data.items():
         if name not in _FIELDS:
             msg = f"a workload has no field {name!r}, only {', '.join(_FIELDS)}"

@@ -8,7 +8,7 @@ Rules of this file:
 3. The identity of a row without a column of identities is its place among all rows of the file.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from spark_impl.runtime.cell_arrays import MISSING, Cells, shown
 from spark_impl.runtime.cell_times import read_times
 from straggler.errors import UsageError
 from straggler.inputs.columns import DEFAULT_COLUMNS, MAX_FUTURE_US, Columns
-from straggler.inputs.frames import Format, Frame, read_frame
+from straggler.inputs.frames import Frame, read_frame
 from straggler.inputs.set_aside import Flaw, SetAside, kinds_of
 from straggler.inputs.text_files import name_of
 
@@ -55,12 +55,7 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
 
     Raise :class:`UsageError` for a file that cannot be read, and as :func:`read_rows`.
     """
-    return read_rows(path, open_frame(path, columns), columns)
-
-
-def open_frame(path: Path, columns: Columns) -> Frame:
-    """Read a Parquet or CSV file, not yet as rows."""
-    return read_frame(path, Format(columns.separator, columns.encoding, columns.header))
+    return read_rows(path, read_frame(path, columns), columns)
 
 
 def read_rows(
@@ -190,27 +185,20 @@ class _Reader:
         return event_us, arrival_us
 
     def _times(self, name: str) -> Ints:
-        column = self._column(name, cells.TIMES)
-        found = read_times(column, self.columns.time_unit)
-        self._drop_refused(name, column, found)
+        found = self._read(name, cells.TIMES, lambda each: read_times(each, self.columns.time_unit))
         return _filled(found.values, 0).astype(np.int64)
 
     def keys(self) -> NDArray[np.object_]:
         """Return the key of every row."""
         if self.key is None:
             return np.full(self.rows, "", object)
-        column = self._column(self.key, cells.KEYS)
-        found = cells.read_keys(column)
-        self._drop_refused(self.key, column, found)
-        return _texts(found.values)
+        return _texts(self._read(self.key, cells.KEYS, cells.read_keys).values)
 
     def identities(self) -> tuple[Ints, NDArray[np.object_]]:
         """Return the identity of every row, and its text as the file has it."""
         if self.id is None:
             return self.frame.numbers, self.frame.numbers.astype(object)
-        column = self._column(self.id, cells.IDENTITIES)
-        found = cells.read_identities(column)
-        self._drop_refused(self.id, column, found)
+        found = self._read(self.id, cells.IDENTITIES, cells.read_identities)
         return _filled(found.values, 0).astype(np.int64), _texts(
             found.values if found.texts is None else found.texts
         )
@@ -262,9 +250,12 @@ class _Reader:
 
     # ---------------------------------------------------------------------------------- flaws
 
-    def _drop_refused(self, name: str, column: pa.Array, found: Cells) -> None:
-        is_refused = np.asarray(found.reason.is_valid())
-        self._drop(name, column, is_refused, found.reason)
+    def _read(self, name: str, wanted: str, read: Callable[[pa.Array], Cells]) -> Cells:
+        """Return the cells of a column, and set aside the rows without a readable one."""
+        column = self._column(name, wanted)
+        found = read(column)
+        self._drop(name, column, np.asarray(found.reason.is_valid()), found.reason)
+        return found
 
     def _drop(self, name: str, column: pa.Array, is_bad: Bools, reasons: pa.Array | str) -> None:
         is_bad = is_bad & self.is_kept
@@ -311,7 +302,6 @@ class _Reader:
             for line, row in self.frame.head:
                 if wanted in map(str.strip, row):
                     return f"; line {line} has it, and --header {line} takes that as the header"
-        names = self.frame.names
         if len(names) == 1:
             found = [name for sign, name in _SEPARATORS.items() if sign in names[0]]
             found = ["' '"] if wanted in names[0].split(" ") else found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.vocabulary import Workload, stable_hash
-from model.vocabulary.settings import JsonObject, PlainData
+from model.vocabulary.settings import JsonObject, PlainData, one_of, require
 from straggler.errors import UsageError
 from straggler.inputs.protocol import parse_workload
 from straggler.inputs.text_files import read_json, write_output
@@ -108,25 +108,21 @@ def slug(text: str) -> str:
 
 def _one_of(known: Collection[str], record: JsonObject, name: str, default: str) -> str:
     found = record.get(name, default)
-    if found not in known:
-        msg = f"its {name} is {found!r}; it must be one of {', '.join(known)}"
-        raise ValueError(msg)
+    require(found in known, f"its {name}", found, one_of(known))
     return str(found)
 
 
 def _texts(record: JsonObject, name: str) -> tuple[str, ...]:
     value = record[name]
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        msg = f"{name} is {value!r}; it must be a list of texts"
-        raise ValueError(msg)
+    good = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    require(good, name, value, "a list of texts")
     return tuple(value)
 
 
 def _troubles(record: JsonObject, room: str) -> tuple[JsonObject, ...]:
     value = record.get("trouble", [])  # old files have none
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        msg = f"its trouble is {value!r}; it must be a list of objects"
-        raise ValueError(msg)
+    good = isinstance(value, list) and all(isinstance(item, dict) for item in value)
+    require(good, "its trouble", value, "a list of objects")
     if value and room != "join":
         msg = f"its room is {room!r}, but only chains of 'join' have trouble on their connections"
         raise ValueError(msg)

@@ -17,7 +17,6 @@ from model.vocabulary import Trace, Workload, task_of
 from model.vocabulary.settings import nearest
 from model.vocabulary.trace import Step, field_types, kind_of
 from straggler.errors import UsageError
-from straggler.judging.systems import SPARK
 from straggler.rooms import Room
 
 ANSWERS, STEPS = "answers", "steps"
@@ -128,8 +127,3 @@ def _round_average(step: Any) -> Any:
     meant = round(value * n * PLACES) / PLACES / n
     is_near = abs(meant - value) <= AVERAGE_TOLERANCE * max(abs(value), 1 / PLACES)
     return step._replace(value=meant) if is_near else step
-
-
-def level_of(system: str, level: str | None) -> str:
-    """Return ``level``, or by default ``steps`` for ``spark`` and ``answers`` for other systems."""
-    return level or (STEPS if system == SPARK else ANSWERS)

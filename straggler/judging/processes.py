@@ -116,7 +116,8 @@ class _Process:
 
     def __init__(self, words: list[str], limits: Limits) -> None:
         self._limits = limits
-        memory = limits.memory_bytes or _half_of_the_memory()
+        half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        memory = limits.memory_bytes or half
         # Linux means the thread: only the main one ends with the judge.
         is_main = threading.current_thread() is threading.main_thread()
         parent = str(os.getpid() if is_main else 0)
@@ -272,7 +273,3 @@ class _CountedLines:
         """Return how much of the trace there is."""
         wrote = f"{counted(self._lines, 'line')} of its trace" if self._lines else "nothing"
         return f"it wrote {wrote}"
-
-
-def _half_of_the_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2

@@ -1,8 +1,8 @@
 """The promises of a room, tried on a system with generated streams: for the tests of a user."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from model.checking.claims import Outcome, worst
@@ -15,7 +15,7 @@ from straggler.judging.levels import ANSWERS, Kinds, Scope
 from straggler.judging.processes import Limits
 from straggler.judging.systems import open_system
 from straggler.judging.trial import Trial
-from straggler.rooms import Case, Room, find_room
+from straggler.rooms import Case, find_room
 from straggler.strategies.examples import collect, workloads
 
 EFFORTS = {"dev": 25, "ci": 200, "nightly": 5_000}
@@ -72,9 +72,7 @@ def assert_keeps_promises(
         if isinstance(tried, str):
             limits = Limits(whole_steps=level != ANSWERS)
             tried = stack.enter_context(open_system(tried, None, limits))(scope.room)
-        trial = Trial(
-            scope.room, tried, name, scope.step_types, MODEL, level=level, accepts=accepts
-        )
+        trial = Trial(scope, tried, name, MODEL, accepts=accepts)
         outcomes = set()
 
         def is_asked(workload: Workload) -> bool:
@@ -82,7 +80,9 @@ def assert_keeps_promises(
             decides = level == ANSWERS and bool(workload.config.get("decisions"))
             return not decides and accepts(workload)
 
-        for workload in islice(_accepted(scope.room, is_asked, number, seed), number):
+        runs = (collect(workloads(room), number, seed + run) for run in range(TRIES))
+        drawn = chain.from_iterable(runs)
+        for workload in islice(filter(is_asked, drawn), number):
             expected = run_reference(scope.room, workload, MODEL, scope.step_types)
             case = Case(workload.name, workload.name, "", workload)
             judgement = judge(scope, case, tried, expected)
@@ -101,13 +101,3 @@ def assert_keeps_promises(
 
 def _name_of(system: System) -> str:
     return f"{system.__module__}:{getattr(system, '__qualname__', type(system).__qualname__)}"
-
-
-def _accepted(
-    room: Room, accepts: Callable[[Workload], bool], number: int, seed: int
-) -> Iterator[Workload]:
-    """Yield drawn workloads that the system accepts."""
-    for run in range(TRIES):
-        for workload in collect(workloads(room.name), number, seed + run):
-            if accepts(workload):
-                yield workload

@@ -22,10 +22,9 @@ from straggler.judging.judge import (
     run_reference,
     run_system,
 )
-from straggler.judging.levels import STEPS, Scope
+from straggler.judging.levels import Scope
 from straggler.judging.processes import ProcessSystem
 from straggler.judging.systems import SPARK
-from straggler.rooms import Room
 
 SECONDS_MAX = 60.0
 SHOWN_SENTENCES = 16
@@ -47,42 +46,34 @@ class _EnoughError(Exception):
 class Trial:
     """A system on trial."""
 
-    room: Room
+    scope: Scope
     system: System
     name: str
     """``spark``, or MODULE:FACTORY."""
-    step_types: tuple[type, ...]
-    """Step classes that are compared."""
     reference: str = MODEL
     """Reference of a workload: ``model`` or ``both``."""
     promise: Promise = lambda *_: ()
-    level: str = STEPS
     accepts: Callable[[Workload], bool] = lambda _: True
     """Return whether the system can run a workload: no other is tried to make one smaller."""
     trouble: tuple[JsonObject, ...] = ()
     """Trouble that the system meets, stored with what it breaks."""
 
-    @property
-    def scope(self) -> Scope:
-        """The part of a trace that is judged."""
-        return Scope(self.room, self.step_types, self.level)
-
     def broken(self, workload: Workload) -> tuple[str, ...]:
         """Run a workload on system and reference; return sentences on what is broken."""
-        return self._beside_reference(self.system, workload, self.step_types)
+        return self._beside_reference(self.system, workload, self.scope.step_types)
 
     def report(self, workload: Workload, folder: Path) -> list[str]:
         """Shrink a workload that broke something, store it, and return its description."""
         small, broken = self._smallest(workload)
         broken = broken or (NOT_AGAIN,)
-        kinds = tuple(kind_of(word) for word in self.step_types)
+        kinds = tuple(kind_of(word) for word in self.scope.step_types)
         found = Counterexample(
-            self.name, small, kinds, broken, self.reference, self.level, self.trouble
+            self.name, small, kinds, broken, self.reference, self.scope.level, self.trouble
         )
         path = found.store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
-            *describe(small, self.room.settings(small)),
+            *describe(small, self.scope.room.settings(small)),
             *describe_plainer(workload, small),
             f"Stored in {path}; run it again with: straggler replay {path}"
             + ("" if self.name == SPARK else " --trust"),
@@ -91,13 +82,14 @@ class Trial:
     def _smallest(self, workload: Workload) -> tuple[Workload, tuple[str, ...]]:
         """Return the smallest workload found, and what it breaks."""
         # Spark takes seconds a run; its state operator alone shows most failures in a millisecond.
+        room, compared = self.scope.room, self.scope.step_types
+        in_process = tuple(word for word in room.in_process_step_types if word in compared)
 
         def fails_in_process(candidate: Workload) -> tuple[str, ...]:
-            step_types = self._in_process_step_types
-            return self._beside_reference(self.room.in_process(), candidate, step_types)
+            return self._beside_reference(room.in_process(), candidate, in_process)
 
         if self.name == SPARK and (first := fails_in_process(workload)):
-            small = shrink(workload, fails_in_process, self.room.simpler)
+            small = shrink(workload, fails_in_process, room.simpler)
             if broken := self.broken(small):
                 return small, with_hint_of(first, broken)
         before = self._timeouts
@@ -114,44 +106,31 @@ class Trial:
             found = found if ends() else broken or found
             return broken
 
-        small = shrink(workload, fails, self.room.simpler, ends=ends)
+        small = shrink(workload, fails, room.simpler, ends=ends)
         return small, with_hint_of(first, found if ends() else self.broken(small))
 
     @property
     def _timeouts(self) -> int:
         return self.system.timeouts if isinstance(self.system, ProcessSystem) else 0
 
-    @property
-    def _in_process_step_types(self) -> tuple[type, ...]:
-        return tuple(word for word in self.room.in_process_step_types if word in self.step_types)
-
     def _beside_reference(
         self, system: System, workload: Workload, step_types: tuple[type, ...]
     ) -> tuple[str, ...]:
-        expected = run_reference(self.room, workload, self.reference, self.step_types)
-        differs = describe_difference(expected)
-        found = self._broken(system, expected.workload, expected.trace, step_types, differs)
-        return found + broken_sentences(expected.simulated)
-
-    def _broken(
-        self,
-        system: System,
-        workload: Workload,
-        expected: Trace,
-        step_types: tuple[type, ...],
-        differs: str = "",
-    ) -> tuple[str, ...]:
-        observed, failure = run_system(self.room, system, workload)
+        scope = self.scope
+        expected = run_reference(scope.room, workload, self.reference, scope.step_types)
+        workload = expected.workload
+        observed, failure = run_system(scope.room, system, workload)
         if failure is not None:
-            return broken_sentences([failure])
-        wanted = self.scope.reduce(expected, workload)
-        seen = self.scope.reduce(observed, workload)
+            return broken_sentences([failure, *expected.simulated])
+        wanted, seen = (scope.reduce(each, workload) for each in (expected.trace, observed))
+        differs = describe_difference(expected)
         agreement, _ = compare_traces(
-            self.room, workload, wanted, seen, step_types, differs, self.scope.unjudged
+            scope.room, workload, wanted, seen, step_types, differs, scope.unjudged
         )
         # The part of Spark that runs in process records too little for other promises.
         own = tuple(self.promise(workload, observed)) if system is self.system else ()
-        return own + broken_sentences((*self.scope.check(workload, seen).verdicts, agreement))
+        verdicts = (*scope.check(workload, seen).verdicts, agreement, *expected.simulated)
+        return own + broken_sentences(verdicts)
 
 
 def with_hint_of(first: Sequence[str], broken: Sequence[str]) -> tuple[str, ...]:

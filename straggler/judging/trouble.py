@@ -143,8 +143,7 @@ class TroubledLinks(Links):
                 due_s += trouble.for_s
             elif self._is_first_loss():
                 self._happened["lost"] += 1
-                msg = f"worker {sender} is lost, on purpose"
-                raise NeighbourLost(msg)
+                raise NeighbourLost(f"worker {sender} is lost, on purpose")
         self._blocks[sender] += number > 0
         self._due_s[sender] = due_s
         self._hold(due_s, sender, message)

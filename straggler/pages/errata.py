@@ -156,18 +156,16 @@ def smallest_stream(
 
     ``describe`` says what happens on it, ``scope`` judges the right rules on everything searched.
     """
-    literal = bug.make_system()
-
-    def judge_literal(workload: Workload) -> Verdict:
-        return promise_among(judge(workload, literal(workload)).verdicts, bug.promise)
-
-    def judge_right(workload: Workload) -> Verdict:
-        return promise_or_broken(judge(workload, right(workload)).verdicts, bug.promise)
-
-    def describe_literal(workload: Workload) -> Iterable[str]:
-        return describe(workload, literal(workload))
-
-    return search(bug.promise, streams, judge_literal, judge_right, scope, describe_literal, noun)
+    claim, literal = bug.promise, bug.make_system()
+    return search(
+        claim,
+        streams,
+        lambda each: promise_among(judge(each, literal(each)).verdicts, claim),
+        lambda each: promise_or_broken(judge(each, right(each)).verdicts, claim),
+        scope,
+        lambda each: describe(each, literal(each)),
+        noun,
+    )
 
 
 def promise_among(verdicts: Iterable[Verdict], claim: str) -> Verdict:

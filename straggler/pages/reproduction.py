@@ -108,11 +108,7 @@ def _finding(finding: ReportedFinding) -> str:
 
 # ----------------------------------------------------------------------------------- summary
 
-TEXTS = (
-    *("name", "room", "run", "title", "claim", "source", "published"),
-    *("effort", "code", "again"),
-)
-"""Fields of an entry that the summary copies."""
+TEXTS = Entry._fields[: Entry._fields.index("verdict")]
 
 
 def summary_of(report: Report) -> str:
@@ -143,31 +139,19 @@ def read_summary(path: Path) -> Report:
         ) from error
 
 
-def _record(entry: Entry) -> JsonObject:
-    return {
-        **{name: getattr(entry, name) for name in TEXTS},
-        "verdict": entry.verdict.value if entry.verdict else None,
-        "outcome": str(entry.outcome),
-        "findings": [
-            {
-                "says": finding.says,
-                "verdict": finding.verdict.value,
-                "assumptions": finding.assumptions,
-                "outcome": str(finding.outcome),
-                "sentence": finding.sentence,
-            }
-            for finding in entry.findings
-        ],
-        "seeds": list(entry.seeds),
-        "runs": entry.runs,
-    }
+def _record(found: Entry | ReportedFinding) -> JsonObject:
+    """Return the fields of an entry or a finding; an entry of a summary has no failed runs."""
+    record = {name: value for name, value in found._asdict().items() if name != "failed"}
+    record["verdict"] = found.verdict.value if found.verdict else None
+    if isinstance(found, Entry):
+        record["findings"] = list(map(_record, found.findings))
+    return record
 
 
 def _entry(record: JsonObject) -> Entry:
     verdict = record["verdict"]
-    texts = {name: str(record[name]) for name in TEXTS}
     return Entry(
-        **texts,
+        **{name: str(record[name]) for name in TEXTS},
         verdict=Reproduction(verdict) if verdict else None,
         outcome=Outcome(record["outcome"]),
         findings=tuple(map(_read_finding, record["findings"])),
@@ -178,10 +162,5 @@ def _entry(record: JsonObject) -> Entry:
 
 
 def _read_finding(record: JsonObject) -> ReportedFinding:
-    return ReportedFinding(
-        record["says"],
-        Reproduction(record["verdict"]),
-        record["assumptions"],
-        Outcome(record["outcome"]),
-        record["sentence"],
-    )
+    says, verdict, assumptions, outcome, sentence = map(record.__getitem__, ReportedFinding._fields)
+    return ReportedFinding(says, Reproduction(verdict), assumptions, Outcome(outcome), sentence)

@@ -12,7 +12,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -104,25 +104,6 @@ class Check(Protocol):
         ...
 
 
-class Compare(Protocol):
-    """Function that compares traces of a room."""
-
-    def __call__(
-        self,
-        workload: Workload,
-        expected: Trace,
-        observed: Trace,
-        step_types: Collection[type],
-        ignore: Collection[str] = (),
-        /,
-    ) -> Difference:
-        """Compare the expected with the observed trace of a workload in some step classes.
-
-        Fields in ``ignore`` are neither compared nor shown.
-        """
-        ...
-
-
 class JudgedCase(NamedTuple):
     """A case that was run, with both traces and the evidence."""
 
@@ -191,26 +172,25 @@ class Room:
     """Return the part of the Spark pipeline that runs without Spark."""
     in_process_step_types: tuple[type, ...]
     """Step classes that :attr:`in_process` records."""
-    compare: Compare
-    """Compare the expected with the observed trace."""
+    compare: Callable[[Workload, Trace, Trace, Collection[type], Collection[str]], Difference]
+    """Compare the expected with the observed trace in some step classes; some fields are neither
+    compared nor shown."""
     check: Check
     """Check the claims on a trace of a workload."""
-    refuse: Callable[[Workload], None]
-    """Raise :class:`UsageError` for a stored workload without a query, or above a limit."""
+    refuse_query: Callable[[Any, Workload], None]
+    """Raise :class:`UsageError` for a stored workload above a limit, given its query."""
     figures: Callable[[JudgedCase], Figures]
     """Return the figures of a case."""
     shown: tuple[Figure, ...]
     """Figures that are columns of the table."""
-    summarise_agreement: Callable[[Sequence[Figures]], str]
-    """Return what was compared in all cases, and agrees with the reference."""
+    summarise_agreement: Callable[[Mapping[str, float]], str]
+    """Return what was compared and agrees with the reference, given the sums of all figures."""
     guard: Callable[[Case, Figures], Verdict]
     """Judge whether the interesting case occurred."""
-    simulate: Callable[[Mapping[str, str], int], TimedRun]
-    """Simulate settings with a seed.
-
-    Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError` for
-    one above its limit.
-    """
+    refuse_settings: Callable[[Mapping[str, str]], None]
+    """Raise :class:`UsageError` for a setting of a timed run above its limit."""
+    run: Callable[[Mapping[str, str], int], TimedRun]
+    """Simulate settings with a seed."""
     timed: TimedRoom[Any, Any]
     """Simulation of plans and replays, and the plot of a run."""
     explorer: Explorer | None = None
@@ -240,6 +220,23 @@ class Room:
     def words(self) -> tuple[type, ...]:
         """Step classes that a trace may have."""
         return (*self.step_types, *self.protocol_types)
+
+    def refuse(self, workload: Workload) -> None:
+        """Raise :class:`UsageError` for a stored workload without a query, or above a limit."""
+        try:
+            config = self.config.from_json(workload.config)
+        except (TypeError, ValueError) as error:
+            raise UsageError(str(error)) from error
+        self.refuse_query(config, workload)
+
+    def simulate(self, settings: Mapping[str, str], seed: int) -> TimedRun:
+        """Simulate settings with a seed.
+
+        Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError`
+        for one above its limit.
+        """
+        self.refuse_settings(settings)
+        return self.run(settings, seed)
 
     def trace_reader(self, whole_steps: bool) -> TraceReader:
         """Return a reader of traces; without ``whole_steps`` only fields of answers are needed."""

@@ -28,8 +28,7 @@ def troubles_of(faults: Sequence[Fault], epochs: int) -> Iterator[Trouble]:
                 for sender, receiver in ((0, 1), (1, 0)):
                     yield Trouble("lost", sender, receiver, 0, epoch=epochs // 2)
             case _:
-                msg = f"no trouble of a connection stands for {fault}"
-                raise ValueError(msg)
+                raise ValueError(f"no trouble of a connection stands for {fault}")
 
 
 def _ends(link: str) -> tuple[int, int]:

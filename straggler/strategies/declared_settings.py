@@ -55,6 +55,7 @@ DECLARED: Mapping[str, Mapping[str, str]] = {
         "learning_rate": ">= 0, or 0.05",
         "kp": ">= 0, or 0.2",
         "kd": ">= 0, or 4.0",
+        "recent_us": ">= 1, or 10000000",
         "max_slack_us": ">= 0, or None",
         "start_slack_us": ">= 0, or None",
     },

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.join_load import LoadRules
+from model.vocabulary.slack import CONTROLS
 from sim.grouping.cluster import GroupingTuning
 from sim.join.tuning import ChainTuning, Control
 from sim.kernel.distributions import Exponential, Mixture, Uniform
@@ -103,7 +104,7 @@ def exchangeable_cases(draw: st.DrawFn, config: SlackConfig) -> SeededPlan:
     sources = replace(source, place=near), replace(source, place=far)
     speeds = draw(st.sampled_from([(1.0, 0.5), (1.0, 0.8, 0.6), (0.6, 1.0)]))
     workers = [
-        Worker(speeds[n % len(speeds)], queue_limit=3, when_full="drop", place=own_place(n + 2))
+        Worker(speeds[n % len(speeds)], queue_limit=3, when_full="drop", place=Place(0, n + 2))
         for n in range(config.tasks)
     ]
     # The slowest worker is busy for less than its share of the time.
@@ -123,7 +124,8 @@ def corrected_queries(draw: st.DrawFn) -> SlackConfig:
         slide_us,
         aggregate=draw(st.sampled_from(["sum", "count", "avg", "min", "max"])),
         tasks=draw(st.sampled_from([3, 2, 4])),
-        control=draw(st.sampled_from(["conformal", "fixed", "pd", "max"])),
+        control=draw(st.sampled_from(CONTROLS)),
+        recent_us=2 * size_us,
         lambda_thr=0.9,
         start_slack_us=draw(st.sampled_from([0, None])),
         gamma_us=draw(st.sampled_from([2 * size_us, 0, 20 * size_us])),
@@ -229,11 +231,6 @@ def chain_trouble(draw: st.DrawFn) -> tuple[Fault, ...]:
         found += [Lose(link, nth[0]), Replay(link, 0, after_us), Replay(link, nth[1], 0)]
         found.append(Congest(link, at_us, 2 * LINK_US, draw(st.sampled_from([0.0, 0.01]))))
     return (*found, Fail("worker-1", LINK_US * draw(st.integers(8, 80)), LINK_US))
-
-
-def own_place(number: int) -> Place:
-    """Return a machine of its own for each worker of a chain."""
-    return Place(0, number)
 
 
 def chain_shape(config: JoinConfig) -> Shape:

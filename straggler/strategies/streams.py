@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload, task_of
 from model.vocabulary.slack import CONTROLS, METHODS, SELF_SUFFICIENT_AGGREGATES
 from model.vocabulary.windows import AGGREGATES
+from model.vocabulary.workload import without_redeliveries
 from sim.kernel.faults import Fail, Fault, Pause
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import IDS_PER_SOURCE
@@ -86,6 +87,7 @@ def configs(
         method=required.method,
         fixed_slack_us=draw(st.sampled_from([0, size_us // 3, 2 * size_us, 1_000 * size_us])),
         learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
+        recent_us=draw(st.sampled_from([1, size_us // 2, 2 * size_us, 1_000 * size_us])),
         feedback_us=draw(st.sampled_from([None, 0, 1, size_us // 2, 3 * size_us])),
         max_slack_us=draw(limits_us),
         gamma_us=draw(upto(8 * size_us)),
@@ -166,13 +168,6 @@ def arrivals(draw: st.DrawFn, config: Query) -> tuple[Event, ...]:
     events = simulate_arrivals(draw(plans(scale_us, sent, seed)), seed).events
     delivered = events if config.dedup else without_redeliveries(events)
     return tuple(twist.of(event) for event in delivered)
-
-
-def without_redeliveries(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the first delivery of every tuple, for what takes none a second time."""
-    first = {(event.stream, event.source_id): event for event in reversed(events)}
-    kept = sorted(first.values(), key=lambda event: event.seq)
-    return [event._replace(seq=seq) for seq, event in enumerate(kept)]
 
 
 def cuts(n_events: int) -> st.SearchStrategy[tuple[int, ...]]:

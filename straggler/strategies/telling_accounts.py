@@ -65,8 +65,7 @@ def _plan(given: tuple[Sequence[str], Sequence[int]]) -> None:
             (checkpoint / "offsets" / str(batch)).write_bytes(f"v1\n{{}}\n{streams}".encode())
         found = planned_files(locate(folder) / "history", checkpoint, len(plans) - 1)
     if (numbers := [number_of(each) for each in found]) != due:
-        msg = f"the files are {numbers}"
-        raise ValueError(msg)
+        raise ValueError(f"the files are {numbers}")
 
 
 def _time(own: Mapping[str, Any]) -> None:
@@ -74,16 +73,14 @@ def _time(own: Mapping[str, Any]) -> None:
     config = WatermarkConfig(10, 10, 3, **own)
     assert (WATERMARK.of(config) is UPSTREAM) == (config.upstreams > 0)
     if not WATERMARK.settings(config).times_arrivals:
-        msg = "no time of an arrival is read"
-        raise ValueError(msg)
+        raise ValueError("no time of an arrival is read")
 
 
 def _explain(text: str) -> None:
     """Raise what the text of an error of Spark says last, unless an input is to blame."""
     name, said = last_error(PySparkException(text))
     if name != "InputProblem":
-        msg = f"{name}: {said}"
-        raise ValueError(msg)
+        raise ValueError(f"{name}: {said}")
 
 
 def _place(first: Sequence[int]) -> None:

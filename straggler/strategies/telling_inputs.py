@@ -252,10 +252,6 @@ def _load(root: Location) -> None:
     windows.load_store(root, SLACK)
 
 
-def _put_file(root: Location) -> None:
-    (root / "a").write_bytes(b"")
-
-
 def _reopen(openings: tuple[Change, Change]) -> None:
     """Let two queries open one store, one after the other."""
     with TemporaryDirectory() as folder:
@@ -374,7 +370,7 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     (
         "reopened",
         (_OLD, _load),
-        (_put_file, _OURS),
+        (lambda root: (root / "a").write_bytes(b""), _OURS),
         "is neither an empty folder nor the store of a q",
     ),
     ("reopened", (_OLD, _load), (_load, _load), "is not the store of a query"),

@@ -150,8 +150,7 @@ def _bind(given: tuple[str, Mapping[str, str], tuple[str, str]]) -> None:
     own = host_of_worker(place, "10.1.2.3:45")
     found = host, bound_to
     if (found, own) != (due, HOST if host == HOST else "10.1.2.3"):
-        msg = f"the addresses are {found} and {own}"
-        raise ValueError(msg)
+        raise ValueError(f"the addresses are {found} and {own}")
 
 
 def _open(window_us: int, lateness_us: int | None = None) -> Callable[[Location], object]:

@@ -6,17 +6,7 @@ from typing import Any
 import numpy as np
 
 from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import (
-    END_US,
-    And,
-    Band,
-    Equi,
-    Ineq,
-    Predicate,
-    R,
-    S,
-    Where,
-)
+from model.vocabulary.join import END_US, And, Band, Equi, Ineq, Predicate, R, S, Where
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join import ChainJoin, queries
 from spark_impl.join.given import check_reach, declare_for, range_of, used_columns
@@ -48,8 +38,7 @@ def _queries(*spans: Named, **columns: Any) -> JoinConfig:
 def _require_pairs(config: JoinConfig, name: str, epoch: int) -> None:
     first, last = config.span(name) if name in dict(config.queries) else (epoch + 1, None)
     if not (first <= epoch and (last is None or epoch <= last)):
-        msg = f"{name} pairs nothing of epoch {epoch}"
-        raise ValueError(msg)
+        raise ValueError(f"{name} pairs nothing of epoch {epoch}")
 
 
 def _again(
@@ -104,8 +93,7 @@ def _rank(given: tuple[Named, Ranks | None]) -> None:
     query, due = given
     (found,) = ranks_of(_queries(query), NEXT, lambda epoch: Counts(10 * epoch, 10 * epoch + 1))
     if found != due:
-        msg = f"the ranks are {found}"
-        raise ValueError(msg)
+        raise ValueError(f"the ranks are {found}")
 
 
 def _ranks(first: int, end: int) -> Ranks:
@@ -118,15 +106,13 @@ def _use(given: tuple[int | None, int]) -> None:
     last, epoch = given
     config = JoinConfig(9, (("q", Band("value", 1.0)),), epochs=(("q", 1, last),))
     if used_columns(config, epoch) != {(R, "value"), (S, "value")}:
-        msg = f"no column is used from epoch {epoch} on"
-        raise ValueError(msg)
+        raise ValueError(f"no column is used from epoch {epoch} on")
 
 
 def _range(given: tuple[Any, Any, tuple[int, int]]) -> None:
     workers, load, due = given
     if range_of(workers, load) != due:
-        msg = f"the range of {workers} is another"
-        raise ValueError(msg)
+        raise ValueError(f"the range of {workers} is another")
 
 
 def _decide(function: Callable[[Any, Any], Any]) -> None:

@@ -1,7 +1,7 @@
 """Small streams of rooms of windows, each of which tests what random draws rarely meet."""
 
 from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload
-from model.windows.variants import example
+from model.windows.variants import example, with_redelivery
 
 ENOUGH = example(
     "slack",
@@ -28,7 +28,16 @@ PARTLY = [
 all eight if one is below 0."""
 OPEN = ENOUGH.with_(flush=False)
 """The same stream, which goes on: a row waits for its answer."""
-OF_SLACK = [ENOUGH, OPEN, *PARTLY]
+AT_ONCE = {"control": "fixed", "fixed_slack_us": 0, "start_slack_us": 0}
+FORGOTTEN = [
+    with_redelivery(
+        example("slack", {"size_us": 10, "slide_us": 10, **AT_ONCE}, (5, time_us), (1.0, 2.0), cuts)
+    )
+    for time_us in (19, 20, 21)
+    for cuts in ((), (2,))
+]
+"""A tuple that comes again shortly before, when and after its identity is forgotten."""
+OF_SLACK = [ENOUGH, OPEN, *PARTLY, *FORGOTTEN]
 PLAIN = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3}
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 SECOND_US = 1_000_000

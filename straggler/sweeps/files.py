@@ -76,8 +76,7 @@ def _read_entry(path: Path) -> Entry:
     try:
         entry = entry_of(record)
         if f"{entry.name}-{entry.effort}" != path.stem:
-            msg = f"it is the record of {entry.name}, {entry.effort}"
-            raise ValueError(msg)
+            raise ValueError(f"it is the record of {entry.name}, {entry.effort}")
         return entry
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise UsageError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import nan
 
 from model.slack import run
 from model.slack.machine import Task
@@ -103,3 +104,28 @@ def test_the_start_lasts_until_two_by_delta_windows_are_judged() -> None:
     assert (len(judged(steps)), machine.wm_us) == (4, 63)
     feed(machine, stream_of((71, 1.0), first=4))
     assert (machine.slack_us, machine.wm_us) == (0, 71)
+
+
+def test_aq_waits_by_the_largest_delay_of_the_last_recent_us() -> None:
+    settings = {"control": "aq", "recent_us": 10}
+    times_us = (5, 2, 6, 5, 14, 16, 40)
+    machine, clocks = task(**settings), []
+    for event in stream_of(*[(each, 1.0) for each in times_us]):
+        saved = machine.state()
+        machine = task(**settings)
+        machine.restore(saved)
+        machine.arrive(event, 0)
+        clocks.append((machine.max_delay_us, machine.slack_us))
+    # At 16 the delay that was seen at 5 is forgotten, that seen at 6 is exactly as old as allowed.
+    assert clocks == [(0, 0), (3, 3), (3, 3), (3, 3), (3, 3), (1, 1), (0, 0)]
+
+
+def test_what_is_not_accepted_is_no_recent_delay() -> None:
+    machine = task(control="aq", recent_us=10)
+    first, late_one, third, last = stream_of((20, 1.0), (12, 1.0), (25, 1.0), (31, nan))
+    feed(machine, (first, late_one._replace(value=nan)))
+    assert machine.max_delay_us == 0
+    feed(machine, (late_one, third))
+    assert machine.max_delay_us == 8
+    feed(machine, (late_one, last))
+    assert (machine.max_delay_us, machine.t_max_us) == (8, 25)

@@ -57,7 +57,9 @@ OF_AGGREGATES: Mapping[str, Callable[[Any], object]] = {
     "answers of the model": lambda query: aggregate_of(query)([1.0]),
     "answers of Spark": answer_on_spark,
     "coverage in the model": lambda query: requirement_of(query)(WindowFacts(1)),
-    "coverage in Spark": lambda query: requirement.required_tuples(query, ONE, ONE_VALUE),
+    "coverage in Spark": lambda query: requirement.required_tuples(
+        query, ONE, ONE_VALUE, None, has_negative=False
+    ),
     "answers of the oracle": lambda query: promises.aggregate_of(
         {"config": {"aggregate": query.aggregate}}, {1: 1.0}
     ),

@@ -64,7 +64,8 @@ def test_a_variant_breaks_its_promise_and_the_right_rules_keep_it(room: str, nam
     right, wrong = reference(room)(example), variant.make_system()(example)
     assert broken(room, example, right) == set()
     if variant.promise == AGREEMENT:  # no claim notices it
-        assert find_room(room).compare(example, right, wrong, find_room(room).step_types).sentences
+        of_room = find_room(room)
+        assert of_room.compare(example, right, wrong, of_room.step_types, ()).sentences
         return
     # A chain that is stuck owes pairs, which is all that can be seen in what came out of it.
     promise = LOST if variant.promise == STUCK else variant.promise

@@ -114,7 +114,7 @@ def test_a_mistake_on_which_model_and_spark_agree_is_noticed(name: str) -> None:
     for workload in drawn(room):
         with bug.in_force():
             expected, trace = found.reference()(workload), found.in_process()(workload)
-            compared = found.compare(workload, expected, trace, found.in_process_step_types)
+            compared = found.compare(workload, expected, trace, found.in_process_step_types, ())
         assert not compared.sentences, "the comparison of model and Spark notices it, too"
         if LISTED[room](workload, trace):
             assert LISTED[room](workload, found.in_process()(workload)) == []

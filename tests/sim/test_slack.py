@@ -19,7 +19,6 @@ from sim.kernel.seeds import Seeds
 from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import Every
 from sim.slack import TimedRun, simulate
-from sim.slack.rivals import AqTask
 from sim.slack.room import machine_of
 from sim.slack.stream_figures import Course, FirstAnswer, figures_at
 from sim.sweep.measurable import measurable
@@ -171,7 +170,7 @@ def stream(**settings: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "control",
-    ["conformal", *(pytest.param(each, marks=pytest.mark.long) for each in ("max", "pd"))],
+    ["conformal", *(pytest.param(each, marks=pytest.mark.long) for each in ("max", "pd", "aq"))],
 )
 def test_a_run_without_workers_is_a_timed_run_whose_work_takes_no_time(control: str) -> None:
     timed = measurable("slack", "sim").measure({**GAME, **AT_ONCE, "control": control}, 1)
@@ -187,14 +186,10 @@ def test_levels_that_run_side_by_side_have_the_figures_of_separate_runs() -> Non
         assert together == [known.measure({**game, name: level}, 1) for level in levels]
 
 
-def test_the_rival_forgets_delays_that_are_not_recent() -> None:
-    config = SlackConfig(size_us=SECOND_US, slide_us=SECOND_US, control="pd", keyed=False)
-    task = AqTask(config, 0, 10 * SECOND_US)
-    longest_us = []
-    for seq, second in enumerate((5, 2, 6, 5, 14, 16, 40)):
-        task.arrive(Event(seq, seq, "a", second * SECOND_US, 1.0, second * SECOND_US), 0)
-        longest_us.append(task.max_delay_us)
-    assert longest_us == [0, 3_000_000, 3_000_000, 3_000_000, 3_000_000, 1_000_000, 0]
+def test_aq_k_slack_corrects_nothing_and_follows_recent_delays() -> None:
+    found = stream(control="aq")
+    assert found["current_error"] == found["first_error"] > 0
+    assert found["slack_us"] != stream(control="aq", recent_us="1000000")["slack_us"]
 
 
 def test_a_moment_is_a_share_of_the_time_until_the_last_arrival() -> None:

@@ -61,7 +61,11 @@ def test_columns_come_while_a_chain_goes_on(spark: SparkSession, tmp_path: Path)
         return join.stream(with_more(r), with_more(s), store)
 
     land(history, ("R", "a", 1.0, 5.0), ("S", "a", 9.0, 5.5), ("S", None, None, 5.0))
-    opened({"far": QUERIES["far"]}, NUMBERS, {}).run_available()
+    first = opened({"far": QUERIES["far"]}, NUMBERS, {})
+    for early in ({"query": "far"}, {"select": ["r.pm25"]}):
+        with pytest.raises(InputProblem, match=" has no epoch yet, and so neither queries nor"):
+            results(spark, store, **early)
+    first.run_available()
     land(history, ("R", "a", None, 5.0), ("R", "b", 20.0, None), ("S", "b", 30.0, 6.0))
     site, *derived = MORE
     now = {**NUMBERS, site: MORE[site]}, {name: MORE[name] for name in derived}

@@ -9,8 +9,9 @@ import pytest
 from deltalake import write_deltalake
 
 from model.vocabulary import GroupingConfig
-from spark_impl.grouping.store import REFUSED, REJECTED, open_store
+from spark_impl.grouping.store import REJECTED, open_store
 from spark_impl.runtime.accounts import Reading, ledger, write_account
+from spark_impl.runtime.histories import REFUSED
 from spark_impl.runtime.storage import locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import KIND, TableWriter, create

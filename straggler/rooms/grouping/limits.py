@@ -10,7 +10,7 @@ from sim.grouping import SETTINGS, instances
 from sim.grouping.settings import RunSettings
 from sim.kernel.plan import Plan
 from straggler.errors import UsageError
-from straggler.wiring import read_config, refuse_larger
+from straggler.wiring import refuse_larger
 
 INSTANCES_MAX = 128
 """Most instances: every tuple is compared with the load of each, in a table for every policy."""
@@ -58,12 +58,12 @@ def _micro_batches(values: JsonObject) -> float:
     return min(run.tuples, size.duration_us / run.batch_us)
 
 
-def refuse_workload(workload: Workload) -> None:
+def refuse_workload(config: GroupingConfig, workload: Workload) -> None:
     """Refuse a stored workload that nobody could run.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    refuse_config(read_config(GroupingConfig.from_json, workload))
+    refuse_config(config)
     refuse_values(workload.arrivals, workload.name)
 
 

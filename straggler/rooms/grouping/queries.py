@@ -1,6 +1,6 @@
 """Routers of room ``grouping`` on the command line: options, defaults by input, validation."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from model.vocabulary import GroupingConfig
@@ -59,15 +59,16 @@ def queries(args: Arguments, input_name: str, tuples: int) -> Iterator[tuple[Gro
     """
     defaults = BY_INPUT.get(input_name, Defaults())
     written = dict(_setting(text) for text in (*defaults.settings, *(args.router or ())))
-    given = _values(written)
     others = [f"{name}={text}" for name, text in written.items()]
-    for policy in _policies(args.policy or defaults.policies):
-        try:
-            config = GroupingConfig(policy=policy, **_complete(given, tuples))
-        except ValueError as error:
-            raise UsageError(f"--set: {error}") from error
+    try:
+        given = _complete({name: _read(name, text) for name, text in written.items()}, tuples)
+        policies = _policies(args.policy or defaults.policies)
+        configs = [GroupingConfig(policy=policy, **given) for policy in policies]
+    except ValueError as error:
+        raise UsageError(f"--set: {error}") from error
+    for config in configs:
         refuse_config(config)
-        yield config, ", ".join([policy, *others])
+        yield config, ", ".join([config.policy, *others])
 
 
 def _policies(names: Sequence[str]) -> tuple[str, ...]:
@@ -84,13 +85,6 @@ def _setting(text: str) -> tuple[str, str]:
         hint = "; that is --policy" if name == "policy" else nearest(name, NAMES)
         raise UsageError(f"--set: there is no setting {name!r}, only {', '.join(NAMES)}{hint}")
     return name, value
-
-
-def _values(written: Mapping[str, str]) -> dict[str, object]:
-    try:
-        return {name: _read(name, text) for name, text in written.items()}
-    except ValueError as error:
-        raise UsageError(f"--set: {error}") from error
 
 
 def _read(name: str, text: str) -> object:

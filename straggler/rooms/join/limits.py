@@ -14,7 +14,6 @@ from sim.join import SETTINGS
 from sim.join.scenarios import HIGHEST_VALUE, SECOND_US
 from sim.kernel.faults import Lasting
 from straggler.errors import UsageError
-from straggler.wiring import read_config
 
 WORKERS_MAX = 32
 """Most workers of a chain: all of them run at the same time, each as a task."""
@@ -34,12 +33,11 @@ PERIODS = ("control_us", "hint_us", "trigger_interval_us")
 """Settings that are the period of such an action."""
 
 
-def refuse_workload(workload: Workload) -> None:
+def refuse_workload(config: JoinConfig, workload: Workload) -> None:
     """Refuse a stored workload that is too large or not defined.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    config = read_config(JoinConfig.from_json, workload)
     if not workload.flush:
         raise UsageError("flush is False; a workload of room 'join' has to end with a flush")
     refuse_chain("workers", config.workers, "window_us", config.window_us)

@@ -16,7 +16,7 @@ from model.vocabulary.join_predicates import columns_of
 from model.vocabulary.settings import settings_of
 from model.vocabulary.workload import TIME_UNITS
 from straggler.errors import UsageError
-from straggler.options import PATH, QUERY, Arguments, Duration, Option, in_options, setting_options
+from straggler.options import PATH, QUERY, Arguments, Option, duration, in_options, setting_options
 from straggler.rooms.join.conditions import Conditions
 from straggler.rooms.join.limits import refuse_chain
 
@@ -56,7 +56,7 @@ def options() -> Iterator[Option]:
     yield Option("--r", files, type=PATH, metavar="FILE", section=QUERY)
     yield Option("--s", "the other file", type=PATH, metavar="FILE", section=QUERY)
     window = "largest distance in time of a pair (by input)"
-    yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
+    yield Option("--window", window, "window_us", type=duration, section=QUERY)
     conditions = f"{GRAMMAR}; a and b are columns of the files; may be repeated (key)"
     yield Option("--on", conditions, metavar="CONDITION", multiple=True, section=QUERY)
     known = settings_of(JoinConfig)

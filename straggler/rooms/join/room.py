@@ -1,6 +1,6 @@
 """Room ``join`` as the command line and the tests know it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import straggler
 from model.checking import diff
@@ -35,13 +35,7 @@ from straggler.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room, S
 from straggler.rooms.join import inputs, limits, queries
 from straggler.rooms.join.conditions import Conditions, read_conditions
 from straggler.rooms.join.errata import ERRATA
-from straggler.wiring import (
-    judge_guard,
-    make_case,
-    select_inputs,
-    spark_pipeline,
-    timed_run,
-)
+from straggler.wiring import cases_of, judge_guard, make_case, spark_pipeline
 
 GUARD = "pairs met where it is difficult"
 COUNTED_MAX = 2_000
@@ -62,16 +56,16 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
         yield _case(args, inputs.from_files(files, asked), queries.OF_FILES, asked)
         return
     wanted = read_conditions(args.on, {}) if args.on else None
-    for name in select_inputs(args, inputs.NAMED, inputs.why_missing):
-        if isinstance(name, SkippedInput):
-            yield name
-        elif reason := inputs.why_missing(name):
+
+    def read(name: str) -> Iterator[Case]:
+        if reason := inputs.why_missing(name):
             raise UsageError(reason)
-        else:
-            streams = inputs.load(name, args.seed, columns)
-            defaults = queries.BY_INPUT[name]
-            read = wanted or read_conditions(defaults.conditions, {})
-            yield _case(args, streams, defaults, read)
+        streams = inputs.load(name, args.seed, columns)
+        defaults = queries.BY_INPUT[name]
+        conditions = wanted or read_conditions(defaults.conditions, {})
+        yield _case(args, streams, defaults, conditions)
+
+    yield from cases_of(args, inputs.NAMED, read, inputs.why_missing)
 
 
 def _case(
@@ -92,7 +86,7 @@ def compare(
     expected: Trace,
     observed: Trace,
     step_types: Collection[type],
-    ignore: Collection[str] = (),
+    ignore: Collection[str],
 ) -> Difference:
     """Compare rejections and matches, each match as often as it came, whatever its epoch."""
     chosen = [word for word in RESULTS if word in step_types]
@@ -174,9 +168,9 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many matches and rejections agreed, over all cases."""
-    matches, rejected = (sum(each[name] or 0 for each in cases) for name in ("matches", "rejected"))
+    matches, rejected = sums["matches"], sums["rejected"]
     return f"{matches:,} matches, each found once, and {rejected:,} rejected arrivals"
 
 
@@ -220,14 +214,15 @@ ROOM = Room(
     in_process_step_types=RESULTS,
     compare=compare,
     check=check,
-    refuse=limits.refuse_workload,
+    refuse_query=limits.refuse_workload,
     figures=figures,
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
     settings=settings,
     explorer=EXPLORER,
-    simulate=timed_run(limits.refuse_settings, from_settings),
+    refuse_settings=limits.refuse_settings,
+    run=from_settings,
     timed=UNRECORDED,  # results are what is compared
     errata=ERRATA,
 )

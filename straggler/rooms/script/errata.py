@@ -10,7 +10,7 @@ Rules of this file:
    looked up in each comb of cuts, and every window folds its slices that hold a tuple.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
 from math import lcm
@@ -22,15 +22,7 @@ from model.script.claims import LOAD, RESULTS, judge
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
 from model.vocabulary.script.config import MILLISECOND_US, Hosted, Result
-from model.vocabulary.script.slices import (
-    HOUR_MS,
-    Cutting,
-    Span,
-    choose,
-    edges,
-    panes,
-    slice_of,
-)
+from model.vocabulary.script.slices import HOUR_MS, Cutting, Span, choose, edges, panes, slice_of
 from model.vocabulary.script.tree import Arithmetic, Expression, Sensor, Statement, Window, Workflow
 from straggler.errors import counted
 from straggler.pages.errata import (
@@ -283,30 +275,24 @@ def _judge_times(times: Fraction, where: str = "") -> Verdict:
 # ------------------------------------------------------------------------------------- the table
 
 
-def _model_erratum(
-    kind: Kind, name: str, variant: str, promise: str, source: str, find: Callable[[], Findings]
-) -> Erratum:
-    return erratum(VARIANTS[variant], kind, name, promise, f"{FRAMEWORK}: {source}", find)
-
-
 ERRATA: tuple[Erratum, ...] = (
-    _model_erratum(
+    erratum(
+        VARIANTS["target_not_charged"],
         Kind.READING,
         "load-not-added",
-        "target_not_charged",
         "Work is spread evenly over the workers.",
-        "algorithm 1, whose listing in the text that we have takes the worker with the least load"
-        " and has no line that adds to it; lines may be lost. It also sorts the loads without the"
-        " subgraphs that they belong to",
+        f"{FRAMEWORK}: algorithm 1, whose listing in the text that we have takes the worker with"
+        " the least load and has no line that adds to it; lines may be lost. It also sorts the"
+        " loads without the subgraphs that they belong to",
         uncharged,
     ),
-    _model_erratum(
+    erratum(
+        VARIANTS["at_every_change"],
         Kind.OPEN,
         "half-updated",
-        "at_every_change",
         "What several scripts need is computed once, and results are the same.",
-        "an operation over streams gives a result at the moment at which the value of any input"
-        " changes; what happens when inputs change together is not said",
+        f"{FRAMEWORK}: an operation over streams gives a result at the moment at which the value of"
+        " any input changes; what happens when inputs change together is not said",
         half_updated,
     ),
     Erratum(

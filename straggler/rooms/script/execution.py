@@ -41,32 +41,21 @@ def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]
     Raise :class:`UsageError` with one sentence if the query stops.
     """
     # Imported here because it takes a second, and most commands do not need it.
+    from spark_impl.runtime.histories import append
     from spark_impl.script import ScriptQuery, rejected, results, undefined
 
     with (
         _one_sentence(),
         tempfile.TemporaryDirectory(prefix="straggler-run-") as folder,
     ):
-        history, store = _lay_out(Path(folder), events)
+        history, store = Path(folder, "history"), Path(folder, "store")
+        ends = (*cuts_into(len(events), BATCHES), len(events))
+        for begin, end in zip((0, *ends), ends, strict=False):
+            append(history, pa.Table.from_pylist([each._asdict() for each in events[begin:end]]))
         ScriptQuery(spark, config, history, store).flush()
         found = results(spark, store).toArrow()
         reasons = rejected(spark, store).toArrow().column("reason").to_pylist()
         return Found(_with_times(found), undefined(spark, store).count(), Counter(reasons))
-
-
-def _lay_out(folder: Path, events: Sequence[Event]) -> tuple[Path, Path]:
-    """Write the events as a history; return its folder, and the folder of the store."""
-    from spark_impl.runtime.histories import append
-
-    history = folder / "history"
-    for begin, end in _batches(len(events)):
-        append(history, pa.Table.from_pylist([each._asdict() for each in events[begin:end]]))
-    return history, folder / "store"
-
-
-def _batches(events: int) -> Iterator[tuple[int, int]]:
-    ends = (*cuts_into(events, BATCHES), events)
-    return zip((0, *ends), ends, strict=False)
 
 
 def _with_times(results: pa.Table) -> pa.Table:

@@ -36,11 +36,8 @@ def text_of(expression: Expression) -> str:
         return expression.name
     if isinstance(expression, Arithmetic):
         return _arithmetic(expression)
-    return f"{_function(expression)}({', '.join(_arguments(expression))})"
-
-
-def _function(expression: Union | Across | Window) -> str:
-    return "union" if isinstance(expression, Union) else expression.op
+    function = "union" if isinstance(expression, Union) else expression.op
+    return f"{function}({', '.join(_arguments(expression))})"
 
 
 def _arguments(expression: Union | Across | Window) -> Iterator[str]:

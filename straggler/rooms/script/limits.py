@@ -18,7 +18,7 @@ from model.vocabulary.script.slices import Cutting, choose
 from model.vocabulary.settings import read_settings
 from sim.script import SETTINGS
 from straggler.errors import UsageError
-from straggler.wiring import read_config, refuse_larger
+from straggler.wiring import refuse_larger
 
 RESULTS_MAX = 5_000_000
 """Most results of all computations together."""
@@ -52,12 +52,11 @@ class Work(NamedTuple):
     folds: int
 
 
-def refuse_workload(workload: Workload) -> None:
+def refuse_workload(config: ScriptConfig, workload: Workload) -> None:
     """Refuse a stored workload that nobody could run.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    config = read_config(ScriptConfig.from_json, workload)
     refuse(config, workload.arrivals, workload.name)
 
 

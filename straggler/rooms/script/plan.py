@@ -96,7 +96,8 @@ class DescribedPlan(ScriptPlan):
         )
         sensors = len(self.config.sensors)
         asked_for = sensors - len(self.dropped)
-        yield f"{asked_for:,} of {counted(sensors, 'sensor')} {_be(asked_for)} used."
+        be = "is" if asked_for == 1 else "are"
+        yield f"{asked_for:,} of {counted(sensors, 'sensor')} {be} used."
         above = ", which is above" if max(placed.loads) > cap else ", within"
         yield (
             f"Tuples an hour by worker (placement: {placed.way}):"
@@ -156,10 +157,6 @@ def figure(number: Rate) -> str:
 def as_float(rate: Rate) -> float:
     """Return a rate as float64, at most the largest one: rates may double line by line."""
     return float(max(-LARGEST, min(rate, LARGEST)))
-
-
-def _be(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 def _less(sent: Rate, baseline: Rate) -> str:

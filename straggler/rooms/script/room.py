@@ -33,25 +33,12 @@ from sim.script.room import TIMED_ROOM
 from straggler.errors import counted
 from straggler.inputs.columns import Columns
 from straggler.options import Arguments
-from straggler.rooms import (
-    Case,
-    Figure,
-    Figures,
-    JudgedCase,
-    Room,
-    SkippedInput,
-)
+from straggler.rooms import Case, Figure, Figures, JudgedCase, Room, SkippedInput
 from straggler.rooms.script import inputs, limits, queries
 from straggler.rooms.script.errata import ERRATA
 from straggler.rooms.script.formatter import unparse
 from straggler.rooms.script.plan import as_float
-from straggler.wiring import (
-    judge_guard,
-    make_case,
-    select_inputs,
-    spark_pipeline,
-    timed_run,
-)
+from straggler.wiring import cases_of, judge_guard, make_case, spark_pipeline
 
 GUARD = "work was shared, and tuples were late"
 IDENTITY = {
@@ -66,14 +53,14 @@ def cases(args: Arguments, columns: Columns) -> Iterator[Case | SkippedInput]:
     # A user's scripts name the sensors of the input that needs no recording.
     usual = ("weather",) if args.scripts else tuple(inputs.NAMED)
     texts = queries.load_scripts(args)
-    for name in select_inputs(args, usual):
-        if isinstance(name, SkippedInput):
-            yield name
-            continue
+
+    def read(name: str) -> Iterator[Case]:
         network = inputs.load(name, args.seed, columns, args.sensors)
         config, title = queries.query(args, network, texts)
         limits.refuse(config, network.sent.events, network.sent.label)
         yield make_case("script", network.sent, config, title, args, batches=queries.BATCHES)
+
+    return cases_of(args, usual, read)
 
 
 def compare(
@@ -81,7 +68,7 @@ def compare(
     expected: Trace,
     observed: Trace,
     step_types: Collection[type],
-    ignore: Collection[str] = (),
+    ignore: Collection[str],
 ) -> Difference:
     """Compare steps exactly (promise 6 of docs/script.md), and inexact results closely.
 
@@ -127,15 +114,10 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many results and late arrivals agreed, over all cases."""
-    results, undefined, late = (
-        sum(each[name] or 0 for each in cases) for name in ("results", "undefined", "late")
-    )
-    return (
-        f"{results:,} results, {counted(int(undefined), 'time')} without one, and {late:,} late"
-        " arrivals"
-    )
+    results, undefined = sums["results"], counted(int(sums["undefined"]), "time")
+    return f"{results:,} results, {undefined} without one, and {sums['late']:,} late arrivals"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
@@ -237,12 +219,13 @@ ROOM = Room(
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,
-    refuse=limits.refuse_workload,
+    refuse_query=limits.refuse_workload,
     figures=figures,
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    simulate=timed_run(limits.refuse_settings, from_settings),
+    refuse_settings=limits.refuse_settings,
+    run=from_settings,
     timed=TIMED_ROOM,
     undetermined_steps=undetermined_steps,
     simpler=simpler,

@@ -14,14 +14,13 @@ Rules of this file:
 
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
-from itertools import product
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.slack import make_system
 from model.slack.claims import CLAIMS, judge
 from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
-from model.vocabulary import Event, SlackConfig, Trace, Workload
+from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.slack import Progress
 from model.vocabulary.windows import Late, Result, Revision
@@ -34,6 +33,7 @@ from straggler.pages.errata import (
     smallest_stream,
 )
 from straggler.rooms.slack import control_errata
+from straggler.rooms.windows import cases
 
 SIZE_US, SLIDE_US = 4, 2
 TIMES_US = range(2, 14)
@@ -53,13 +53,7 @@ def smallest(variant: str) -> Findings:
 
 def streams(config: JsonObject) -> Iterator[Workload]:
     """Yield all streams of up to ``TUPLES_MAX`` tuples for a query, fewer tuples first."""
-    for length in range(1, TUPLES_MAX + 1):
-        for times_us in product(TIMES_US, repeat=length):
-            arrivals = tuple(
-                Event(seq, seq, "", event_time_us, float(1 << seq), TIMES_US.stop + seq)
-                for seq, event_time_us in enumerate(times_us)
-            )
-            yield Workload("slack", arrivals, config, tuple(range(1, length)))
+    return cases.streams("slack", config, TIMES_US, [float(1 << n) for n in range(TUPLES_MAX)])
 
 
 def _plain(control: str) -> JsonObject:

@@ -1,6 +1,6 @@
 """Room ``slack`` as the command line and the tests know it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import straggler
@@ -21,8 +21,8 @@ from straggler.rooms.slack import queries
 from straggler.rooms.slack.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
 from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, is_in_order, tasks_hint
-from straggler.rooms.windows.limits import refuse_settings, refuse_workload
-from straggler.wiring import judge_guard, spark_pipeline, timed_run
+from straggler.rooms.windows.limits import refuse_config, refuse_settings
+from straggler.wiring import judge_guard, spark_pipeline
 
 GUARD = "something was late"
 UNTESTED = "corrections were not tested"
@@ -51,11 +51,11 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many windows and late pairs agreed, over all cases."""
-    windows, late = (sum(each[name] or 0 for each in cases) for name in ("compared", "late"))
+    late = sums["late"]
     pairs = "the one late pair" if late == 1 else f"every one of {late:,} late pairs"
-    return f"{windows:,} windows, and {pairs} is accounted for"
+    return f"{sums['compared']:,} windows, and {pairs} is accounted for"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
@@ -98,13 +98,14 @@ ROOM = Room(
     in_process_step_types=(Result, Late, Judged, Rejected, Progress),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
-    refuse=partial(refuse_workload, SlackConfig.from_json),
+    refuse_query=refuse_config,
     figures=figures,
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
     explorer=EXPLORER,
-    simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
+    refuse_settings=partial(refuse_settings, SETTINGS),
+    run=from_settings,
     timed=TIMED_ROOM,
     errata=ERRATA,
 )

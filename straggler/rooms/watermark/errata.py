@@ -4,16 +4,16 @@ Source: dynamic adjustment of the watermark by the disorder of a micro-cluster.
 """
 
 from collections.abc import Iterator
-from itertools import product
 
 from model.checking.claims import Verdict
-from model.vocabulary import Event, Trace, WatermarkConfig, Workload
+from model.vocabulary import Trace, WatermarkConfig, Workload
 from model.vocabulary.watermark import Clock
 from model.watermark import make_system
 from model.watermark.claims import CLAIMS, judge
 from model.watermark.variants import VARIANTS
 from straggler.errors import counted
 from straggler.pages.errata import Findings, Kind, erratum, promise_or_broken, smallest_stream
+from straggler.rooms.windows import cases
 
 BUG = VARIANTS["literal"]
 TIMES_US = range(4)
@@ -23,14 +23,9 @@ CONFIG = WatermarkConfig(2, 2, 6, k=3, keyed=False, aggregate="count").to_json()
 
 
 def streams() -> Iterator[Workload]:
-    """Yield all streams of a few tuples, fewer first; each tuple is a micro-batch of its own."""
-    for length in range(1, TUPLES_MAX + 1):
-        for times_us in product(TIMES_US, repeat=length):
-            arrivals = tuple(
-                Event(seq, seq, "", event_time_us, 1.0, TIMES_US.stop + seq)
-                for seq, event_time_us in enumerate(times_us)
-            )
-            yield Workload("watermark", arrivals, CONFIG, tuple(range(1, length)), flush=False)
+    """Yield all streams of a few tuples, which go on; fewer tuples first."""
+    for each in cases.streams("watermark", CONFIG, TIMES_US, [1.0] * TUPLES_MAX):
+        yield each.with_(flush=False)
 
 
 def _scope() -> Verdict:

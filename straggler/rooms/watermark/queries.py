@@ -59,10 +59,10 @@ def queries(
         yield config, _describe(config, per)
 
 
-def refuse_workload(workload: Workload) -> None:
-    """Refuse a stored workload with settings above their limits, or without a query."""
-    limits.refuse_workload(WatermarkConfig.from_json, workload)
-    _refuse_cluster("k", workload.config.get("k", 0))
+def refuse_config(config: WatermarkConfig, workload: Workload) -> None:
+    """Refuse a query of a stored workload with settings above their limits."""
+    limits.refuse_config(config, workload)
+    _refuse_cluster("k", config.k)
 
 
 def _refuse_cluster(name: str, k: int) -> None:

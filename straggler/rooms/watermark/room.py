@@ -1,6 +1,6 @@
 """Room ``watermark`` as the command line and the tests know it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
@@ -21,7 +21,7 @@ from straggler.rooms.watermark.errata import ERRATA
 from straggler.rooms.windows import queries as windowed
 from straggler.rooms.windows.cases import NONE_LATE, Agreement, cases, is_in_order, tasks_hint
 from straggler.rooms.windows.limits import refuse_settings
-from straggler.wiring import judge_guard, spark_pipeline, timed_run
+from straggler.wiring import judge_guard, spark_pipeline
 
 GUARD = "the wait followed the disorder"
 SECOND_US = 1_000_000
@@ -55,13 +55,11 @@ SHOWN = (
 )
 
 
-def summarise_agreement(cases: Sequence[Figures]) -> str:
+def summarise_agreement(sums: Mapping[str, float]) -> str:
     """Return how many windows, clocks and late pairs agreed, over all cases."""
-    windows, clocks, late = (
-        sum(each[name] or 0 for each in cases) for name in ("compared", "clocks", "late")
-    )
-    compared = f"{windows:,} windows" + (f" and {clocks:,} clocks" if clocks else "")
-    return f"{compared}, and every one of {late:,} late pairs is accounted for"
+    clocks = f" and {sums['clocks']:,} clocks" if sums["clocks"] else ""
+    compared = f"{sums['compared']:,} windows{clocks}"
+    return f"{compared}, and every one of {sums['late']:,} late pairs is accounted for"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
@@ -99,12 +97,13 @@ ROOM = Room(
     in_process_step_types=(Clock, Passing, Inserted, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
-    refuse=queries.refuse_workload,
+    refuse_query=queries.refuse_config,
     figures=figures,
     shown=SHOWN,
     summarise_agreement=summarise_agreement,
     guard=guard,
-    simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
+    refuse_settings=partial(refuse_settings, SETTINGS),
+    run=from_settings,
     timed=TIMED_ROOM,
     errata=ERRATA,
 )

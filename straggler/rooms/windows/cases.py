@@ -1,14 +1,15 @@
 """Cases of rooms that answer windows: inputs, queries, and how answers are compared."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from math import isfinite
 from typing import NamedTuple
 
 from model.checking import diff
 from model.checking.diff import Difference
-from model.vocabulary import Trace, Workload
+from model.vocabulary import Event, Trace, Workload
+from model.vocabulary.settings import JsonObject
 from model.windows.evidence import has_exact_sums
 from straggler.inputs import inputs
 from straggler.inputs.columns import Columns
@@ -16,7 +17,7 @@ from straggler.inputs.tables import Recording
 from straggler.options import Arguments
 from straggler.rooms import Case, SkippedInput
 from straggler.rooms.windows.queries import BATCHES, ConfigT
-from straggler.wiring import make_case, select_inputs
+from straggler.wiring import cases_of, make_case
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 TOLERANCE = 1e-9
@@ -34,13 +35,24 @@ def cases(
     """Yield one case for every query on every input that the options select."""
     needs_values = set(args.aggregate or ()) != {"count"}
     columns = replace(columns, needs_values=needs_values)
-    for name in select_inputs(args, DEFAULT_INPUTS):
-        if isinstance(name, SkippedInput):
-            yield name
-            continue
+
+    def read(name: str) -> Iterator[Case]:
         recording = inputs.load(name, args.seed, columns)
         for config, title in queries(args, name, recording):
             yield make_case(room, recording, config, title, args, batches=BATCHES)
+
+    return cases_of(args, DEFAULT_INPUTS, read)
+
+
+def streams(
+    room: str, config: JsonObject, times_us: range, values: Sequence[float]
+) -> Iterator[Workload]:
+    """Yield all streams of a tuple for each value or fewer, each in a micro-batch of its own."""
+    for length in range(1, len(values) + 1):
+        for event_times_us in product(times_us, repeat=length):
+            rows = enumerate(zip(event_times_us, values, strict=False))
+            events = [Event(n, n, "", us, value, times_us.stop + n) for n, (us, value) in rows]
+            yield Workload(room, tuple(events), config, tuple(range(1, length)))
 
 
 def is_in_order(case: Case) -> bool:
@@ -68,7 +80,7 @@ class Agreement(NamedTuple):
         expected: Trace,
         observed: Trace,
         step_types: Collection[type],
-        ignore: Collection[str] = (),
+        ignore: Collection[str],
     ) -> Difference:
         """Compare steps exactly; inexact sums may differ within the tolerance.
 

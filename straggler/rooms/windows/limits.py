@@ -1,12 +1,12 @@
 """Limits of queries over windows: settings above them are refused."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from model.vocabulary import SlackConfig, WatermarkConfig, Workload
+from model.vocabulary import Workload
 from model.vocabulary.durations import write_duration
-from model.vocabulary.settings import JsonObject, Setting, read_settings
+from model.vocabulary.settings import Setting, read_settings
+from model.vocabulary.windows import WindowQuery
 from straggler.errors import UsageError
-from straggler.wiring import read_config
 
 WINDOWS_MAX = 10_000
 """Most windows that hold one tuple: each of them takes time and memory."""
@@ -34,11 +34,8 @@ def refuse_query(
         raise UsageError(f"{tasks_name} is {tasks}; at most {TASKS_MAX:,} are allowed")
 
 
-def refuse_workload(
-    read: Callable[[JsonObject], SlackConfig | WatermarkConfig], workload: Workload
-) -> None:
-    """Raise :class:`UsageError` for a stored workload without a query, or with too large a one."""
-    config = read_config(read, workload)
+def refuse_config(config: WindowQuery, _: Workload) -> None:
+    """Raise :class:`UsageError` for too large a query of a stored workload."""
     refuse_query("size_us", config.size_us, "slide_us", config.slide_us, "tasks", config.tasks)
 
 

@@ -6,7 +6,7 @@ Rules of this file:
 2. Settings have the names of both configurations; refusals name the option instead.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import product
 from typing import NamedTuple, TypeVar
@@ -19,15 +19,7 @@ from model.vocabulary.settings import settings_of
 from model.vocabulary.windows import AGGREGATES, WindowQuery
 from straggler.errors import UsageError
 from straggler.inputs.tables import Recording
-from straggler.options import (
-    QUERY,
-    Arguments,
-    Duration,
-    Option,
-    given,
-    in_options,
-    setting_options,
-)
+from straggler.options import QUERY, Arguments, Option, duration, given, in_options, setting_options
 from straggler.rooms.windows.limits import TASKS_MAX, refuse_query
 
 BATCHES = 8
@@ -57,7 +49,7 @@ class Defaults(NamedTuple):
 def options() -> Iterator[Option]:
     """Yield the options of both rooms."""
     window = "length W of a window, like 5s or 6h (by input)"
-    yield Option("--window", window, "window_us", type=Duration(), section=QUERY)
+    yield Option("--window", window, "window_us", type=duration, section=QUERY)
     known = settings_of(WindowQuery)
     yield from setting_options({name: known[name] for name in _SHOWN}, _USUAL, ("slide_us",))
     aggregates = f"{', '.join(AGGREGATES)}; may be repeated (by input)"
@@ -124,13 +116,19 @@ def _tasks(per: str, asked: int | None, recording: Recording) -> int:
     if asked is not None:
         raise UsageError(f"--tasks is {asked}, but with --per device every key has its own")
     keys = {event.key for event in recording.events}
-    for tasks in range(max(len(keys), 1), TASKS_MAX + 1):
-        if len({task_of(key, tasks) for key in keys}) == len(keys):
-            return tasks
+    if tasks := tasks_of(keys):
+        return tasks
     raise UsageError(
         f"{recording.label} has {len(keys):,} keys, too many for --per device;"
         " --per key or --per task takes any number"
     )
+
+
+def tasks_of(keys: Collection[str]) -> int:
+    """Return the least number of tasks with which no two keys share one; 0 if it is too large."""
+    numbers = range(max(len(keys), 1), TASKS_MAX + 1)
+    apart = (n for n in numbers if len({task_of(key, n) for key in keys}) == len(keys))
+    return next(apart, 0)
 
 
 def describe(config: WindowQuery, plain: WindowQuery, per: str, omitted: Sequence[str] = ()) -> str:

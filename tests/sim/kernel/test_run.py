@@ -1,6 +1,7 @@
 """Runs: levels over time, digests, and triggers, where arrivals are cut."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ import simpy
 from model.vocabulary import Event, Trace, Workload
 from sim.kernel.link import Link
 from sim.kernel.plan import EPOCH_2020_US, Plan, replay
-from sim.kernel.recorder import Level, Series, Summary, digest_of
-from sim.kernel.run import Arrived, run
+from sim.kernel.recorder import Level, Series, Summary
+from sim.kernel.run import Arrived, TimedRun, run
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station
 from sim.kernel.trigger import At, Every, EveryTuples, Trigger, When
@@ -33,20 +34,20 @@ def test_the_current_value_counts_as_a_peak() -> None:
 
 
 def test_a_digest_depends_on_everything_that_a_run_gave() -> None:
-    trace, workload = Trace("sim", ()), Workload("slack", (), {})
     summary: Summary = {"arrivals": 1, "input": "x"}
     series: Series = {"time_us": np.array([1.0])}
-    digest = digest_of(trace, workload, summary, series)
-    assert len(digest) == 64
-    assert digest == digest_of(trace, workload, dict(summary), {"time_us": np.array([1.0])})
+    one = TimedRun(Plan(()), Workload("slack", (), {}), Trace("sim", ()), series, summary)
+    assert len(one.digest) == 64
+    same = replace(one, summary=dict(summary), series={"time_us": np.array([1.0])})
+    assert one.digest == same.digest
     others = (
-        digest_of(trace, workload.with_(seed=1), summary, series),
-        digest_of(trace, workload, {"arrivals": "1", "input": "x"}, series),
-        digest_of(trace, workload, {"arrivals": 1, "input": "y"}, series),
-        digest_of(trace, workload, summary, {"time_us": np.array([2.0])}),
-        digest_of(trace, workload, summary, {"time": np.array([1.0])}),
+        replace(one, workload=one.workload.with_(seed=1)),
+        replace(one, summary={"arrivals": "1", "input": "x"}),
+        replace(one, summary={"arrivals": 1, "input": "y"}),
+        replace(one, series={"time_us": np.array([2.0])}),
+        replace(one, series={"time": np.array([1.0])}),
     )
-    assert len({digest, *others}) == 6
+    assert len({one.digest, *(each.digest for each in others)}) == 6
 
 
 # ----------------------------------------------------------------------------------------- triggers
