@@ -223,7 +223,8 @@ def _arguments(args: Arguments, room: Room) -> Arguments:
 def _master(found: Comparisons) -> str:
     """Return a local master with the slots of the most demanding case, or of an unread room."""
     slots = [room.slots(case.workload) for room, case in found.cases]
-    return local_master(max([*slots, *(room.workers or 1 for room in found.unread)], default=1))
+    slots += [(room.workers or 0) + 1 for room in found.unread]
+    return local_master(max(slots, default=1))
 
 
 def _prepare(

@@ -209,7 +209,8 @@ ROOM = Room(
     cases=cases,
     reference=make_system,
     spark=spark_pipeline(lambda: straggler.join.make_system),
-    slots=lambda workload: most_workers(JoinConfig.from_json(workload.config)),
+    # With a slot more than workers, these stay from one epoch to the next.
+    slots=lambda workload: most_workers(JoinConfig.from_json(workload.config)) + 1,
     in_process=lambda: straggler.join.run_in_process,
     in_process_step_types=RESULTS,
     compare=compare,
