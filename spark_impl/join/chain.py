@@ -30,11 +30,11 @@ from spark_impl.join.control import (
     decide,
     find_in_force,
 )
+from spark_impl.join.crew import Crew
 from spark_impl.join.given import used_columns
 from spark_impl.join.matching import Counts, FreePredicate, ranks_of
 from spark_impl.join.register import Register
 from spark_impl.join.stage import check_slots, make_commit
-from spark_impl.join.staying import Crew
 from spark_impl.join.store import STATE, ChainStore, Commit, Load, commit_epoch, name_of, open_store
 from spark_impl.join.task import Options, Plan, Summary
 from spark_impl.runtime import accounts, packages

@@ -38,7 +38,7 @@ from spark_impl.join.rendezvous import (
 from spark_impl.join.transport import GREETING_S, Address, Door, greet, listen, read_json
 
 IDLE_S = 60.0
-"""Time after which the driver does not use a stage any more in which no epoch has run."""
+"""Time without an epoch after which the driver starts another stage."""
 _ALONE_S = 2 * IDLE_S
 """Time after which a worker for which no epoch is announced ends by itself."""
 _ALIVE_S = 60

@@ -20,6 +20,7 @@ from spark_impl.join.answers import (
     results,
 )
 from spark_impl.join.chain import Chain
+from spark_impl.join.crew import Crew
 from spark_impl.join.given import (
     Condition,
     Used,
@@ -31,7 +32,6 @@ from spark_impl.join.given import (
 )
 from spark_impl.join.inputs import absent, union_inputs
 from spark_impl.join.matching import Guarded
-from spark_impl.join.staying import Crew
 from spark_impl.join.store import KINDS, MATCHES, ChainStore
 from spark_impl.join.task import Options
 from spark_impl.runtime.cell_times import Duration

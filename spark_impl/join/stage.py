@@ -44,6 +44,8 @@ from spark_impl.runtime.session import EnvironmentProblem
 
 _EXECUTORS_COME_S = 15.0
 """Longest wait for the executors of a cluster that has just started."""
+REPLACED_S = 300.0
+"""Longest wait for an executor in place of one that is lost."""
 _TICK_S = 0.5
 """Interval at which the driver looks whether the stage still runs."""
 _CAUSE_S = 60.0
@@ -52,13 +54,13 @@ _END_S = 10.0
 """Longest wait for the end of a stage."""
 
 
-def check_slots(spark: SparkSession, workers: int) -> int:
-    """Return the number of task slots.
+def check_slots(spark: SparkSession, workers: int, wait_s: float = _EXECUTORS_COME_S) -> int:
+    """Return the number of task slots; wait for those of executors that may still come.
 
     Raise :class:`EnvironmentProblem` unless all workers can run at the same time.
     """
     master = str(spark.sparkContext.master)
-    deadline = time.monotonic() + (0.0 if master.startswith("local[") else _EXECUTORS_COME_S)
+    deadline = time.monotonic() + (0.0 if master.startswith("local[") else wait_s)
     context = spark.sparkContext._jsc.sc()
     profile = context.resourceProfileManager().defaultResourceProfile()
     while (slots := int(context.maxNumConcurrentTasks(profile))) < workers:
@@ -170,24 +172,23 @@ class Stage:
         return found
 
     def close(self) -> None:
-        """End the stage. Workers that wait end by themselves; those at work are stopped."""
+        """End the stage. Workers that wait end by themselves; those that work are stopped."""
         self._end()
-        deadline = time.monotonic() + _END_S
-        while self._job.is_alive() and time.monotonic() < deadline:
-            if self.idle_since_s is None:  # again, because Spark may not know the job yet
+        by_itself = time.monotonic() + (0.0 if self.idle_since_s is None else _END_S)
+        while self._job.is_alive() and time.monotonic() < by_itself + _END_S:
+            if time.monotonic() >= by_itself:  # again, because Spark may not know the job yet
                 with suppress(Exception):  # Java may be gone
                     self._context.cancelJobsWithTag(self._tag)
             self._job.join(_TICK_S)
 
     def _bring(self, rows: DataFrame, tasks: int) -> list[tuple[int, ...]]:
-        bring = partial(bring_rows, meeting=self._meeting, place=self._place)
+        place = self._place._replace(timeout_s=self.plan.options.patience_s)
+        bring = partial(bring_rows, meeting=self._meeting, place=place)
         chosen = rows.select("stream", *self._columns).coalesce(tasks)
         try:
             found = chosen.mapInArrow(bring, from_arrow_schema(BROUGHT)).collect()
         except (PySparkException, Py4JError) as error:
-            if any(map(_is_closed, self._connections)):
-                raise self._lost(sentence_of(error)) from error
-            raise QueryProblem(sentence_of(error)) from error
+            raise self._lost(sentence_of(error)) from error
         return [tuple(row) for row in found]
 
     def _tell(self, orders: Sequence[JsonObject]) -> None:

@@ -125,16 +125,17 @@ class Door:
         strangers = [each for each in ready if each is not None]
         if len(strangers) < len(ready):
             strangers += self._accept()
-        for stranger in strangers:
-            greeting = self._listen_to(stranger)
-            if greeting is not None:
-                yield stranger.connection, greeting
+        heard = [(each.connection, self._listen_to(each)) for each in strangers]
         waiting = self._waiting()
         for number, stranger in enumerate(waiting):
             if stranger.deadline < time.monotonic():
                 self._refuse(stranger.connection, "it did not greet in time")
             elif number < len(waiting) - STRANGERS_MAX:
                 self._refuse(stranger.connection, "it did not greet, and too many others came")
+        # At the end, because whoever takes a connection may be busy with it for long.
+        yield from (
+            (connection, greeting) for connection, greeting in heard if greeting is not None
+        )
 
     def _accept(self) -> list[_Stranger]:
         """Return the clients that have connected meanwhile, but not too many at once."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_impl.join.stage import Stage, StageLost, check_slots
+from spark_impl.join.stage import REPLACED_S, Stage, StageLost, check_slots
 from spark_impl.join.task import Plan, Summary
 from spark_impl.runtime.failures import QueryProblem
 
@@ -57,7 +57,9 @@ class Crew:
                 plan.flush or self._is_in_the_way or not self._stage.stays
             ):
                 self.close()
-            return summaries
+        if self._is_in_the_way:  # since the question above
+            self.leave()
+        return summaries
 
     @property
     def slots(self) -> int:
@@ -86,19 +88,22 @@ class Crew:
         self, rows: DataFrame | None, plan: Plan, is_awaited: Callable[[], bool]
     ) -> list[Summary]:
         left = _attempts(self._spark.sparkContext)
+        slots = check_slots(self._spark, plan.config.workers)
         while True:
             left -= 1
             try:
-                return self._begin(rows, plan, is_awaited).finish(is_awaited)
+                return self._begin(rows, plan, is_awaited, slots).finish(is_awaited)
             except StageLost as lost:
                 self.close()
                 if not left:
                     raise
                 log.info("epoch %d runs again: %s", plan.epoch, lost)
+            slots = check_slots(self._spark, plan.config.workers, REPLACED_S)
 
-    def _begin(self, rows: DataFrame | None, plan: Plan, is_awaited: Callable[[], bool]) -> Stage:
+    def _begin(
+        self, rows: DataFrame | None, plan: Plan, is_awaited: Callable[[], bool], slots: int
+    ) -> Stage:
         workers = plan.config.workers
-        slots = check_slots(self._spark, workers)
         with _registered:
             free = slots - sum(each.slots for each in _crews)
         if self._stage is not None and free > 0 and self._stage.is_ready_for(plan):
