@@ -81,28 +81,16 @@ def filtered_minutes(readings: DataFrame) -> DataFrame:
     return windows("1 minute")(readings.where("watts > 5"))
 
 
-def zoned_minutes(readings: DataFrame) -> DataFrame:
-    """Sum readings whose times have no zone, and get that of the session."""
-    rows = readings.withColumn("at", F.col("at").cast("timestamp"))
-    return windows("1 minute")(rows)
-
-
-TIMELESS = "device string, at timestamp_ntz, watts double"
 PAIR: Any = {"schema": ORDERS, "event_time": ORDER_TIMES}
 VARIATIONS = {
-    "no delay": Entry(windows("1 minute", delay="0 seconds")),
-    "a delay of a day": Entry(windows("1 minute", delay="1 day")),
     "sliding windows": Entry(windows("1 minute", "20 seconds")),
     "shifted windows": Entry(windows("1 minute", "1 minute", "15 seconds")),
     "long windows": Entry(windows("1 hour")),
-    "update mode": Entry(windows("1 minute"), mode="update"),
-    "complete mode": Entry(windows("1 minute"), mode="complete"),
     "keys with NaN": Entry(windows("1 minute", by="watts")),
     "greatest value": Entry(windows("1 minute", what="max(watts)")),
     "average": Entry(windows("1 minute", what="avg(watts)")),
     "estimate": Entry(windows("1 minute", by="watts", what="approx_count_distinct(device)")),
     "sorted list": Entry(windows("1 minute", what="sort_array(collect_list(watts))")),
-    "time without a zone": Entry(zoned_minutes, schema=TIMELESS),
     "right join": Entry(join("rightOuter"), **PAIR),
     "full join": Entry(full_join, **PAIR),
     "join without delay": Entry(join("leftOuter", "0 seconds", "0 seconds"), **PAIR),
