@@ -25,7 +25,6 @@ from pyspark import BarrierTaskContext, TaskContext
 
 from model.vocabulary.join import R, S
 from model.vocabulary.settings import JsonObject
-from spark_impl.join.matching import Counts
 from spark_impl.join.messages import FrameProblem, encode_json
 from spark_impl.join.rendezvous import (
     Meeting,
@@ -206,8 +205,7 @@ def _bring(rows: pa.Table, task: int, address: Address, token: str, timeout_s: f
 def wanted_by(brought: Sequence[tuple[int, ...]], number: int, workers: int) -> list[Brought]:
     """Return what tasks have brought to a worker, in the order of the parts, from their output."""
     found = []
-    for _, task, *counts in sorted(brought):
-        r, s = Counts(*counts)
+    for _, task, r, s in sorted(brought):
         rows = r * (number == 0) + s * (number == workers - 1)
         if rows:
             found.append(Brought(task, rows))

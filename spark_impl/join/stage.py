@@ -28,7 +28,6 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from model.vocabulary.join import STREAMS, S
-from model.vocabulary.join_predicates import Columns
 from model.vocabulary.settings import JsonObject
 from spark_impl.join.control import end_epoch
 from spark_impl.join.inputs import types_of
@@ -106,7 +105,8 @@ class Stage:
         host, bound_to = addresses_of(self._context)
         with Rendezvous(host, plan.config.workers, bound_to=bound_to) as rendezvous:
             task = partial(run_task, plan=plan, place=rendezvous.place, stays=stays)
-            self._columns = {**COLUMNS, **types_of(columns_of(plan))}
+            more = types_of({stream: plan.config.columns(stream) for stream in STREAMS})
+            self._columns = {**COLUMNS, **more}
             frame = _place_rows(spark, rows, plan.config.workers, self._columns).mapInArrow(
                 task, from_arrow_schema(OUTPUT), barrier=True
             )
@@ -188,7 +188,9 @@ class Stage:
         try:
             found = chosen.mapInArrow(bring, from_arrow_schema(BROUGHT)).collect()
         except (PySparkException, Py4JError) as error:
-            raise self._lost(sentence_of(error)) from error
+            if any(map(_is_closed, self._connections)):
+                raise self._lost(sentence_of(error)) from error
+            raise StageLost(sentence_of(error)) from error  # a worker that hangs says no cause
         return [tuple(row) for row in found]
 
     def _tell(self, orders: Sequence[JsonObject]) -> None:
@@ -249,11 +251,6 @@ def _is_closed(connection: socket.socket) -> bool:
     except OSError:
         pass
     return True
-
-
-def columns_of(plan: Plan) -> Mapping[str, Columns]:
-    """Return the columns of each stream besides the built-in ones."""
-    return {stream: plan.config.columns(stream) for stream in STREAMS}
 
 
 def make_commit(plan: Plan, summaries: Sequence[Summary]) -> Commit:

@@ -4,6 +4,7 @@ import json
 import logging
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -14,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from properties.promised import Reached, promised
-from spark_impl.join import messages
+from spark_impl.join import messages, transport
 from spark_impl.join.rendezvous import (
     Meeting,
     Place,
@@ -220,3 +221,23 @@ def test_a_worker_finds_its_neighbour_whoever_else_knows_the_token(
 def test_the_rendezvous_listens_where_it_is_bound() -> None:
     with Rendezvous("192.0.2.1", 2, bound_to="127.0.0.2") as rendezvous:
         assert rendezvous._listener.getsockname()[0] == "127.0.0.2"
+
+
+def test_nobody_is_refused_because_another_client_was_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The taker of a connection is busy for longer than a greeting may take."""
+    monkeypatch.setattr(transport, "GREETING_S", 0.2)
+    with listen(HOST) as listener, ExitStack() as stack:
+        door = stack.enter_context(closing(Door(listener, SHARED)))
+        address = listener.getsockname()[:2]
+        other, ready = (stack.enter_context(socket.create_connection(address)) for _ in range(2))
+        greeting = messages.encode_json({"token": SHARED})
+        ready.sendall(greeting)
+        taken, until = 0, time.monotonic() + PATIENCE_S
+        while taken < 2:
+            assert time.monotonic() < until, "the other client is refused"
+            for connection, _ in door.wait(0.0):
+                stack.enter_context(connection)
+                taken += 1
+                if taken == 1:
+                    other.sendall(greeting)
+                    time.sleep(0.5)

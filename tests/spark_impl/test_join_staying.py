@@ -101,6 +101,22 @@ def test_a_worker_that_is_killed_costs_no_pair(
     assert counted(results(spark, tmp_path / "store")) == nested_loop(case)
 
 
+@pytest.mark.fails_tasks
+def test_an_epoch_runs_again_if_a_worker_hangs(spark: SparkSession, tmp_path: Path) -> None:
+    """A worker that hangs takes no rows, and closes no connection."""
+    case, stages = case_with(workers=2), set[Any]()
+    options = Options(links=partial(noted, tmp_path, None), patience_s=5.0)
+    with opened(spark, case, tmp_path / "store", options) as chain:
+        for epoch, events in enumerate(case.batches()):
+            chain.advance(rows_of(spark, events))
+            stages.add(chain._crew._stage)
+            if epoch == 0:
+                os.kill(int((tmp_path / "0-0").read_text(encoding="utf-8")), signal.SIGSTOP)
+        chain.advance(None)
+    assert len(stages) == 2
+    assert counted(results(spark, tmp_path / "store")) == nested_loop(case)
+
+
 def test_workers_end_with_their_query_and_with_their_chain(
     spark: SparkSession, tmp_path: Path
 ) -> None:
