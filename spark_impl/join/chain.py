@@ -67,9 +67,11 @@ class Chain:
     ) -> None:
         most = config.workers if load is None else load.most
         packages.prepare_workers(spark.sparkContext)
-        check_slots(spark, max([most, *(each.workers for each in config.decisions)]))
+        self._most = max([most, *(each.workers for each in config.decisions)])
+        """Largest number of workers."""
+        check_slots(spark, self._most)
         self._spark = spark
-        self._crew = Crew(spark)
+        self._crew = Crew(spark, self._most)
         self._free = dict(free or {})
         self._options = options or Options()
         self._load = load
@@ -113,7 +115,7 @@ class Chain:
     def hire(self) -> Crew:
         """Return the workers of the next epochs, which are new ones."""
         self._crew.close()
-        self._crew = Crew(self._spark)
+        self._crew = Crew(self._spark, self._most)
         return self._crew
 
     def close(self) -> None:

@@ -25,10 +25,15 @@ log = logging.getLogger("straggler.join")
 
 
 class Crew:
-    """The workers of one chain."""
+    """The workers of one chain, at most ``most``.
 
-    def __init__(self, spark: SparkSession) -> None:
+    A stage that stays has tasks for all of them, if there are slots, so that it outlives a change
+    of their number.
+    """
+
+    def __init__(self, spark: SparkSession, most: int) -> None:
         self._spark = spark
+        self._most = most
         self._stage: Stage | None = None
         self._busy = threading.RLock()
         """Held while an epoch runs."""
@@ -110,12 +115,16 @@ class Crew:
             self._stage.begin(rows, plan, free)
             return self._stage
         self.close()
-        stays = self._find_room(slots, workers)
-        self._stage = Stage(self._spark, rows, plan, is_awaited, stays=stays)
+        free = self._find_room(slots, workers)
+        stays = free > workers
+        self._stage = Stage(self._spark, rows, plan, is_awaited, self._taken, stays=stays)
         return self._stage
 
-    def _find_room(self, slots: int, workers: int) -> bool:
-        """Return whether workers may stay: one slot is left for the tasks that bring rows."""
+    def _find_room(self, slots: int, workers: int) -> int:
+        """Take slots, of which one is left for the tasks that bring rows if workers are to stay.
+
+        Return the number of those that other chains leave free.
+        """
         with _registered:
             others = [each for each in _crews if each is not self and each.slots]
             for each in others:
@@ -130,8 +139,8 @@ class Crew:
                     free,
                     workers + 1,
                 )
-            self._taken = workers
-        return free > workers
+            self._taken = max(workers, min(self._most, free - 1))
+        return free
 
 
 _registered = threading.Lock()

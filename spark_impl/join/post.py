@@ -163,9 +163,9 @@ def take_post(
 
 
 def bring_rows(
-    batches: Iterable[pa.RecordBatch], meeting: Meeting, place: Place
+    batches: Iterable[pa.RecordBatch], meeting: Meeting, place: Place, workers: int
 ) -> Iterator[pa.RecordBatch]:
-    """Bring the rows of a part of an epoch to the workers where their streams enter."""
+    """Bring the rows of a part of an epoch to those of its workers where their streams enter."""
     context = TaskContext.get()
     assert context is not None
     parts = [*batches]
@@ -173,8 +173,8 @@ def bring_rows(
         return
     rows, task = pa.Table.from_batches(parts), context.taskAttemptId()
     streams: dict[Address, list[str]] = {}
-    for stream, address in zip((R, S), (meeting.addresses[0], meeting.addresses[-1]), strict=True):
-        streams.setdefault(address, []).append(stream)
+    for stream, number in ((R, 0), (S, workers - 1)):
+        streams.setdefault(meeting.addresses[number], []).append(stream)
     for address, names in streams.items():
         own = rows.filter(pc.is_in(rows.column("stream"), pa.array(names, pa.string())))
         if own.num_rows:

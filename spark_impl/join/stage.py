@@ -6,6 +6,8 @@ Rules of this file:
   its own, so that there is a task for it even if there is nothing to do.
 * The rows of a later epoch are brought to the workers by a job with tasks of its own, so a stage
   that stays leaves at least one slot free.
+* An epoch may have fewer workers than the stage has tasks. If it has others than the epoch before,
+  they begin with the states of the last commit.
 * A stage ends with the connections to its workers. If one of them fails, all do; another stage
   begins with the states of the last commit.
 """
@@ -80,6 +82,7 @@ class StageLost(QueryProblem):
 class Stage:
     """A stage whose workers run the epoch of ``plan``, then others if it ``stays``.
 
+    It has ``tasks`` tasks, each of which is a worker or idle in an epoch.
     ``rows`` have the columns of :func:`spark_impl.join.inputs.union_inputs`; ``None`` is a flush.
     Raise :class:`StageLost` if the stage fails, in any method, and :class:`QueryProblem` as soon as
     an epoch that runs is not awaited any more.
@@ -91,6 +94,7 @@ class Stage:
         rows: DataFrame | None,
         plan: Plan,
         is_awaited: Callable[[], bool],
+        tasks: int,
         *,
         stays: bool,
     ) -> None:
@@ -103,13 +107,12 @@ class Stage:
         self._connections: list[socket.socket] = []
         self._end = weakref.finalize(self, _close_all, self._connections)
         host, bound_to = addresses_of(self._context)
-        with Rendezvous(host, plan.config.workers, bound_to=bound_to) as rendezvous:
+        with Rendezvous(host, tasks, bound_to=bound_to) as rendezvous:
             task = partial(run_task, plan=plan, place=rendezvous.place, stays=stays)
             more = types_of({stream: plan.config.columns(stream) for stream in STREAMS})
             self._columns = {**COLUMNS, **more}
-            frame = _place_rows(spark, rows, plan.config.workers, self._columns).mapInArrow(
-                task, from_arrow_schema(OUTPUT), barrier=True
-            )
+            placed = _place_rows(spark, rows, plan.config.workers, tasks, self._columns)
+            frame = placed.mapInArrow(task, from_arrow_schema(OUTPUT), barrier=True)
             arguments = frame, self._context, self._tag, self._errors
             self._job = threading.Thread(target=_run, args=arguments, name="stage", daemon=True)
             self._job.start()
@@ -137,6 +140,7 @@ class Stage:
             self.idle_since_s is not None
             and time.monotonic() - self.idle_since_s < IDLE_S
             and self.is_running
+            and plan.config.workers <= len(self._connections)
             and plan.fixed == self.plan.fixed
             and not any(map(_is_closed, self._connections))
         )
@@ -144,20 +148,16 @@ class Stage:
     def begin(self, rows: DataFrame | None, plan: Plan, tasks: int) -> None:
         """Begin an epoch after the first one; at most ``tasks`` tasks bring its rows."""
         self.idle_since_s = None
-        self._tell([{}] * len(self._connections))
+        self.plan, order, workers = plan, plan.order, plan.config.workers
+        numbers = range(len(self._connections))
+        self._tell([{} for _ in numbers])
         brought = [] if rows is None else self._bring(rows, tasks)
-        workers = len(self._connections)
-        self._tell(
-            [
-                {**plan.order, "brought": wanted_by(brought, number, workers)}
-                for number in range(workers)
-            ]
-        )
+        self._tell([{**order, "brought": wanted_by(brought, each, workers)} for each in numbers])
 
     def finish(self, is_awaited: Callable[[], bool]) -> list[Summary]:
         """Return the reports of the workers about the epoch that runs."""
         found = []
-        for number, connection in enumerate(self._connections):
+        for number, connection in enumerate(self._connections[: self.plan.config.workers]):
             try:
                 while not _has_answer(connection):
                     if not is_awaited():
@@ -183,7 +183,8 @@ class Stage:
 
     def _bring(self, rows: DataFrame, tasks: int) -> list[tuple[int, ...]]:
         place = self._place._replace(timeout_s=self.plan.options.patience_s)
-        bring = partial(bring_rows, meeting=self._meeting, place=place)
+        workers = self.plan.config.workers
+        bring = partial(bring_rows, meeting=self._meeting, place=place, workers=workers)
         chosen = rows.select("stream", *self._columns).coalesce(tasks)
         try:
             found = chosen.mapInArrow(bring, from_arrow_schema(BROUGHT)).collect()
@@ -282,18 +283,22 @@ def make_commit(plan: Plan, summaries: Sequence[Summary]) -> Commit:
 
 
 def _place_rows(
-    spark: SparkSession, rows: DataFrame | None, workers: int, columns: Mapping[str, str]
+    spark: SparkSession,
+    rows: DataFrame | None,
+    workers: int,
+    tasks: int,
+    columns: Mapping[str, str],
 ) -> DataFrame:
-    """Return every row at the worker where its stream enters, and an empty row for every worker.
+    """Return every row at the worker where its stream enters, and an empty row for every task.
 
     ``columns`` are those of the rows besides the stream, and their types.
     """
     kinds = {"worker": "int", "stream": "string", **columns}
-    seats = spark.range(workers).select(
+    seats = spark.range(tasks).select(
         F.col("id").cast("int").alias("worker"),
         *(F.lit(None).cast(kind).alias(name) for name, kind in kinds.items() if name != "worker"),
     )
     if rows is not None:
         last = F.when(F.col("stream") == S, workers - 1).otherwise(0).cast("int")
         seats = seats.union(rows.withColumn("worker", last).select(*kinds))
-    return seats.repartitionById(workers, "worker")
+    return seats.repartitionById(tasks, "worker")

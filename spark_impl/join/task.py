@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from socket import socket
 from types import MappingProxyType
 from typing import NamedTuple
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark import BarrierTaskContext
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import END_US, STREAMS, Decision, R, S
+from model.vocabulary.join import END_US, STREAMS, R, S
 from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.admission import Admitted, Arrivals, Rejections, check_times, count_reasons
@@ -88,28 +87,30 @@ class Plan(NamedTuple):
     options: Options
 
     @property
-    def fixed(self) -> "Plan":
+    def fixed(self) -> tuple[object, ...]:
         """The part that epochs of one stage have in common."""
-        config = replace(self.config, block_size=1, decisions=())
-        return self._replace(config=config, states={}, clocks=Clocks(), epoch=0, flush=False)
+        r, s = (self.config.columns(each) for each in STREAMS)
+        return r, s, self.free, self.store, self.options
 
     @property
     def order(self) -> JsonObject:
         """The rest, as plain data: with it, a worker of the stage knows the epoch."""
         return {
+            "config": self.config.to_json(),
+            "ranks": self.ranks,
+            "states": [(old, place.path, place.system) for old, place in self.states.items()],
+            "clocks": self.clocks,
             "epoch": self.epoch,
             "flush": self.flush,
-            "clocks": self.clocks,
-            "block_size": self.config.block_size,
-            "decisions": self.config.decisions,
         }
 
     def following(self, order: JsonObject) -> "Plan":
         """Return the plan of a later epoch in the same stage, from its :attr:`order`."""
-        decisions = tuple([Decision(*each) for each in order["decisions"]])
+        ranks = [each and Ranks(*(Counts(*pair) for pair in each)) for each in order["ranks"]]
         return self._replace(
-            config=replace(self.config, block_size=order["block_size"], decisions=decisions),
-            states={},
+            config=JoinConfig.from_json(order["config"]),
+            ranks=tuple(ranks),
+            states={old: Location(*place) for old, *place in order["states"]},
             clocks=Clocks(*(StreamClock(*each) for each in order["clocks"])),
             epoch=order["epoch"],
             flush=order["flush"],
@@ -167,21 +168,27 @@ def run_task(
     """Run one worker, as a barrier task of ``mapInArrow``, for one epoch or for several.
 
     ``batches`` have the rows of the first epoch, which ``plan`` is about. What the worker has found
-    is in the store, and its report is sent to the driver: the task has no output.
+    is in the store, and its report is sent to the driver: the task has no output. In an epoch of
+    fewer workers than the stage has tasks, the last tasks do nothing.
     """
     context = BarrierTaskContext.get()
     number, patience_s = context.partitionId(), plan.options.patience_s
     rows = _own_rows(pa.Table.from_batches(batches), number)
-    arrivals, nothing = _read_arrivals(rows, plan, number), rows.schema.empty_table()
+    nothing, state = rows.schema.empty_table(), None
     with take_post(place, context, patience_s, stays=stays) as post:
-        summary, state = _run_epoch(plan, number, arrivals, None, post)
-        post.report(summary._asdict())
-        while stays and (order := post.next_order()) is not None:
+        while True:
+            workers = plan.config.workers
+            if number < workers:
+                arrivals = _read_arrivals(rows, plan, number)
+                summary, state = _run_epoch(plan, number, arrivals, state, post)
+                post.report(summary._asdict())
+            order = post.next_order() if stays else None
+            if order is None:
+                break
             plan = plan.following(order)
+            if plan.config.workers != workers:
+                state = None  # that of the old workers is in the store
             rows = post.take_brought([Brought(*each) for each in order["brought"]], nothing)
-            arrivals = _read_arrivals(rows, plan, number)
-            summary, state = _run_epoch(plan, number, arrivals, state, post)
-            post.report(summary._asdict())
     yield from ()
 
 
@@ -198,7 +205,8 @@ def _run_epoch(
     """
     steps, kept = list[str](), dict[str, list[Tuples]]()
     worker = _make_worker(plan, number, before, steps, kept)
-    links = plan.options.links(number, plan.epoch, post.neighbours, plan.options.patience_s)
+    neighbours = {n: each for n, each in post.neighbours.items() if n < plan.config.workers}
+    links = plan.options.links(number, plan.epoch, neighbours, plan.options.patience_s)
     links.schemas = {each: schema_of(plan.config.columns(each)) for each in STREAMS}
     name = name_of(post.attempt, number)
     with closing(links):

@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import random
 import signal
 import socket
 import threading
@@ -32,6 +33,7 @@ from spark_impl.join.task import Options
 from spark_impl.join.transport import Door, Links, listen
 from spark_impl.runtime.failures import QueryProblem
 from tests.spark_impl.join_cases import arrive, case_with, counted, nested_loop, stream_of
+from tests.spark_impl.test_join_agent import EPOCHS, Asked, request
 
 HOST = "127.0.0.1"
 PATIENCE_S = 60.0
@@ -73,6 +75,23 @@ def test_one_stage_serves_all_epochs(spark: SparkSession, tmp_path: Path) -> Non
     assert counted(results(spark, tmp_path)) == nested_loop(case)
 
 
+def test_one_stage_serves_any_number_of_workers(spark: SparkSession, tmp_path: Path) -> None:
+    """Workers come and go between two epochs; they begin with what the others had."""
+    slots = check_slots(spark, 1)
+    decided = [(1, slots - 1), (2, 1), (4, 2), (5, slots)]
+    case = case_with(workers=2, batches=6)
+    case = case.with_(config={**case.config, "decisions": [(*each, 2, 0.0) for each in decided]})
+    stages = list[Any]()
+    with opened(spark, case, tmp_path / "store") as chain:
+        for events in case.batches():
+            chain.advance(rows_of(spark, events))
+            stages.append(chain._crew._stage)
+        chain.advance(None)
+    assert len({*stages[:5]}) == 1
+    assert stages[5] is None, "all slots are taken, so nobody could bring rows"
+    assert counted(results(spark, tmp_path / "store")) == nested_loop(case)
+
+
 def noted(folder: Path, dying: int | None, number: int, epoch: int, *given: Any) -> Links:
     """Note the process of a worker; kill that of worker 1 in an epoch, once."""
     (folder / f"{epoch}-{number}").write_text(str(os.getpid()), encoding="utf-8")
@@ -99,6 +118,34 @@ def test_a_worker_that_is_killed_costs_no_pair(
         chain.advance(None)
     assert len(stages) == (1 if dying == 0 else 2)
     assert counted(results(spark, tmp_path / "store")) == nested_loop(case)
+
+
+@pytest.mark.fails_tasks
+@pytest.mark.parametrize(
+    "seed",
+    [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 64))],
+)
+def test_a_staying_chain_joins_each_pair_once(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    """Between epochs workers come and go, and queries; a worker is killed in one of them."""
+    draw, most, asked = random.Random(seed), check_slots(spark, 1) - 1, Asked()
+    resized = sorted(draw.sample(range(1, EPOCHS), 2))
+    decided = [(each, draw.randint(1, most), draw.choice([1, 3, 20]), 0.0) for each in resized]
+    case = case_with(workers=draw.randint(1, most), batches=EPOCHS)
+    config = {**asked.workload(case).config, "workers": case.config["workers"]}
+    kill = Options(links=partial(noted, tmp_path, draw.randrange(EPOCHS)))
+    stages, store = set[Any](), tmp_path / "store"
+    with opened(spark, case.with_(config={**config, "decisions": decided}), store, kill) as chain:
+        for epoch, events in enumerate(case.batches()):
+            if epoch:
+                request(draw, asked, store)
+            chain.advance(rows_of(spark, events))
+            asked.begin(epoch + 1)
+            stages.add(chain._crew._stage)
+        chain.advance(None)
+    assert len(stages) <= 1 + (tmp_path / "killed").exists()
+    assert counted(results(spark, store)) == nested_loop(asked.workload(case))
 
 
 @pytest.mark.fails_tasks
@@ -204,7 +251,7 @@ def bring(monkeypatch: pytest.MonkeyPatch, meeting: Meeting, task: int, token: s
     context = SimpleNamespace(taskAttemptId=lambda: task, partitionId=lambda: task)
     monkeypatch.setattr(post, "TaskContext", SimpleNamespace(get=lambda: context))
     place = PLACE._replace(token=token)
-    return [each.to_pylist() for each in bring_rows(ROWS.to_batches(), meeting, place)]
+    return [each.to_pylist() for each in bring_rows(ROWS.to_batches(), meeting, place, 1)]
 
 
 def order(driver: socket.socket, told: Mapping[str, Any]) -> None:
