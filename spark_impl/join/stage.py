@@ -137,7 +137,7 @@ class Stage:
             self.idle_since_s is not None
             and time.monotonic() - self.idle_since_s < IDLE_S
             and self.is_running
-            and plan.fixed == self.plan.fixed
+            and self.plan.following(plan.order) == plan._replace(states={})
             and not any(map(_is_closed, self._connections))
         )
 

@@ -88,14 +88,8 @@ class Plan(NamedTuple):
     options: Options
 
     @property
-    def fixed(self) -> "Plan":
-        """The part that epochs of one stage have in common."""
-        config = replace(self.config, block_size=1, decisions=())
-        return self._replace(config=config, states={}, clocks=Clocks(), epoch=0, flush=False)
-
-    @property
     def order(self) -> JsonObject:
-        """The rest, as plain data: with it, a worker of the stage knows the epoch."""
+        """The part that may change between epochs of one stage, as plain data."""
         return {
             "epoch": self.epoch,
             "flush": self.flush,
