@@ -183,7 +183,7 @@ def test_what_cannot_be_sent_at_once_is_sent_later() -> None:
 
 
 def test_a_client_that_does_not_greet_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of too many is refused at once, the others when their time is over."""
+    """One of too many, or with a wrong token, is refused at once, others when time is over."""
     now_s = [0.0]
     monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
     monkeypatch.setattr(transport, "STRANGERS_MAX", 2)
@@ -192,7 +192,7 @@ def test_a_client_that_does_not_greet_is_refused(monkeypatch: pytest.MonkeyPatch
         door = stack.enter_context(closing(Door(listener, TOKEN)))
         clients = []
         for _ in range(3):
-            client = socket.create_connection(listener.getsockname()[:2], timeout=0.2)
+            client = socket.create_connection(listener.getsockname()[:2], timeout=0.05)
             clients.append(stack.enter_context(client))
             assert not [*door.wait(5.0)]
             now_s[0] += 1.0
@@ -205,6 +205,11 @@ def test_a_client_that_does_not_greet_is_refused(monkeypatch: pytest.MonkeyPatch
         now_s[0] += 1.5
         assert not [*door.wait(0.0)]
         assert [is_refused(each) for each in clients] == [True, False, True]
+        other = socket.create_connection(listener.getsockname()[:2], timeout=0.05)
+        stack.enter_context(other).sendall(messages.encode_json({"token": "another"}))
+        for _ in range(2):
+            assert not [*door.wait(0.05)]
+        assert is_refused(other)
 
 
 def is_refused(client: socket.socket) -> bool:
