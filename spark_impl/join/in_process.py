@@ -209,8 +209,8 @@ class ChainInProcess:
         r, s = states[0].r.intake or Admitted(), states[-1].s.intake or Admitted()
         self._states = [encode_state(state) for state in states]
         self._admitted.append(Counts(r.tuples, s.tuples))
-        first, last = (count_accepted(self.workers[each].lanes) for each in (0, -1))
-        accepted = Counts(first.r, last.s)
+        counts = [count_accepted(worker.lanes) for worker in self.workers]
+        accepted = Counts(*map(sum, zip(*counts, strict=True)))
         t_max_us = Counts(r.t_max_us, s.t_max_us)
         self._clocks = end_epoch(self._config, self._begun, t_max_us, accepted)
 

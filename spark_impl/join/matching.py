@@ -165,10 +165,8 @@ def with_columns(tuples: Tuples, columns: Columns) -> Tuples:
 
 def tuples_from_arrow(rows: pa.Table | pa.RecordBatch) -> Tuples:
     """Return tuples from the columns of :data:`SCHEMA`, and whatever columns there are besides."""
-    more: dict[str, Column] = {}
-    if rows.num_columns > len(_BUILT_IN):
-        names = [name for name in rows.schema.names if name not in _BUILT_IN]
-        more = {name: from_arrow(rows.column(name)) for name in names}
+    names = [name for name in rows.schema.names if name not in _BUILT_IN]
+    more = {name: from_arrow(rows.column(name)) for name in names}
     built_in = [rows.column(name).to_numpy(zero_copy_only=False) for name in _BUILT_IN]
     return _tuples(built_in, more)
 
@@ -179,8 +177,6 @@ def to_arrow(tuples: Tuples) -> pa.RecordBatch:
         pa.array(np.ascontiguousarray(column), kind)
         for column, kind in zip(tuples.columns(), SCHEMA.types, strict=False)
     ]
-    if not tuples.more:
-        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
     arrays += map(to_arrow_column, tuples.more.values())
     return pa.RecordBatch.from_arrays(arrays, [*SCHEMA.names, *tuples.more])
 
@@ -270,9 +266,12 @@ class Query(NamedTuple):
     """The tuples that the query pairs; ``None``: all."""
 
     def may_pair(self, block: Tuples, stream: str) -> bool:
-        """Return whether some tuple of a block, which is ordered by rank, may belong to a pair."""
-        if self.ranks is None or not len(block):
-            return len(block) > 0
+        """Return whether some tuple of a block may belong to a pair.
+
+        The block is not empty, and ordered by rank.
+        """
+        if self.ranks is None:
+            return True
         (first_r, first_s), (end_r, end_s) = self.ranks
         first, end = (first_r, end_r) if stream == R else (first_s, end_s)
         return bool(block.rank[-1] >= first and block.rank[0] < end)
@@ -288,8 +287,7 @@ def decide(query: Query, r: Chosen, s: Chosen) -> Bools:
         first, end = query.ranks
         good &= (r.rank >= first.r) & (r.rank < end.r) & (s.rank >= first.s) & (s.rank < end.s)
     if query.free is not None:
-        if not good.all():
-            r, s = r.where(good), s.where(good)
+        r, s = r.where(good), s.where(good)
         if len(r.at):
             good[good] = _flags(query, len(r.at), query.free(Given(r), Given(s)))
     return good
@@ -300,7 +298,7 @@ def _flags(query: Query, pairs: int, returned: object) -> Bools:
     try:
         flags = np.asarray(returned)
     except ValueError:  # lists of several lengths
-        flags = np.empty(0, object)
+        flags = np.asarray(None)
     if flags.dtype == np.bool_ and flags.shape == (pairs,):
         return flags
     msg = (

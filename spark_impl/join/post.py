@@ -87,7 +87,6 @@ class Post:
         """
         end = time.monotonic() + _ALONE_S
         watched: list[socket.socket | Door] = [self._driver, self._door]
-        self._brought.clear()
         while (left_s := end - time.monotonic()) > 0:
             ready, _, _ = select.select(watched, [], [], min(left_s, GREETING_S))
             if self._driver in ready:
@@ -109,13 +108,13 @@ class Post:
         Raise ``RuntimeError`` if some are missing.
         """
         found = [nothing]
+        brought, self._brought = self._brought, {}
         for task, rows in wanted:
-            own = self._brought.get(task, nothing)
+            own = brought.get(task, nothing)
             if own.num_rows != rows:
                 msg = f"task {task} has brought {own.num_rows} of {rows} rows"
                 raise RuntimeError(msg)
             found.append(own.select(nothing.column_names).cast(nothing.schema))
-        self._brought.clear()
         return pa.concat_tables(found)
 
     def _accept(self, connection: socket.socket, task: object) -> None:
@@ -127,7 +126,7 @@ class Post:
                 table = rows.read_all()
             if isinstance(task, int):
                 self._brought[task] = table
-            connection.sendall(encode_json({"rows": table.num_rows}))
+            connection.sendall(encode_json({}))
         except (OSError, pa.ArrowInvalid) as error:
             log.warning("rows of task %r are refused: %s", task, error)
 
@@ -190,16 +189,12 @@ def _bring(rows: pa.Table, task: int, address: Address, token: str, timeout_s: f
     try:
         with greet(address, {"token": token, "task": task}, timeout_s) as connection:
             read_json(connection, deadline)
-            connection.settimeout(timeout_s)
             with connection.makefile("wb") as file, pa.ipc.new_stream(file, rows.schema) as out:
                 out.write_table(rows)
-            told = read_json(connection, deadline)
+            read_json(connection, deadline)
     except (OSError, FrameProblem) as error:
         msg = f"a worker takes no rows: {error}"
         raise ConnectionError(msg) from error
-    if told.get("rows") != rows.num_rows:
-        msg = f"a worker has taken {told.get('rows')} of {rows.num_rows} rows"
-        raise ConnectionError(msg)
 
 
 def wanted_by(brought: Sequence[tuple[int, ...]], number: int, workers: int) -> list[Brought]:

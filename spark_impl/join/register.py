@@ -171,8 +171,8 @@ def _settle(noted: Register | None, done: Register | None) -> Register | None:
         first, end = noted.config.span(name) if name in wanted else (done.next, last)
         if name in ran:
             first, until = done.config.span(name)
-            has_run = first <= last and (until is None or until >= last)
-            end = max(end, last) if has_run and end is not None else end
+            lasted = until is None or until >= last
+            end = max(end, last) if lasted and end is not None else end
         else:
             first = max(first, done.next)
         if end is None or first <= end:
@@ -189,12 +189,11 @@ def _settle(noted: Register | None, done: Register | None) -> Register | None:
         r_columns=r_columns,
         s_columns=s_columns,
     )
-    of_commit = [each for each in done.functions if each in ran]
     return noted._replace(
         config=config,
         next=done.next,
         flush=done.flush,
-        functions=tuple(sorted({*noted.functions, *of_commit})),
+        functions=tuple(sorted({*noted.functions, *done.functions})),
         changed=tuple(sorted({*noted.changed, *done.changed})),
         selects={**done.selects, **noted.selects},
     )
@@ -222,7 +221,7 @@ def opened(known: Register | None, done: Commit | None, given: Register) -> Regi
     else:
         config = queries.continue_config(
             _with_queries(known, kept, done),
-            {*known.functions} & {name for name, _ in kept},
+            known.functions,
             given.config,
             given.functions,
             given.next,
@@ -233,7 +232,7 @@ def opened(known: Register | None, done: Commit | None, given: Register) -> Regi
         config=config,
         functions=tuple(each for each in given.functions if each in names),
         changed=known.changed,
-        selects={name: each for name, each in known.selects.items() if name in names},
+        selects=known.selects,
     )
 
 

@@ -23,7 +23,7 @@ from pyspark import SparkContext
 
 from model.vocabulary.settings import JsonObject, is_int, is_text
 from spark_impl.join.messages import FrameProblem, encode_json
-from spark_impl.join.transport import GREETING_S, Address, Door, greet, listen, log, read_json
+from spark_impl.join.transport import Address, Door, greet, listen, log, read_json
 
 LOOPBACK = "127.0.0.1"
 _EVERYWHERE = ("0.0.0.0", "::")
@@ -171,8 +171,8 @@ class Rendezvous:
         meeting = Meeting(secrets.token_hex(8), tuple([seat.address for seat in seats]))
         answer = {"attempt": meeting.attempt, "addresses": [*map(list, meeting.addresses)]}
         for seat in seats:
-            seat.connection.settimeout(GREETING_S)  # the answer fits into a buffer
-            with suppress(OSError):  # this worker is gone, as the first to wait for it will notice
+            # The answer fits into a buffer. Who waits for a worker that is gone will notice.
+            with suppress(OSError):
                 seat.connection.sendall(encode_json(answer))
         self._seats.clear()
         return meeting, [seat.connection for seat in seats]
@@ -232,9 +232,8 @@ def join_neighbours(
             for connection, greeting in door.wait(left_s):
                 number = greeting.get("worker")
                 if is_int(number) and number == missing and missing not in found:
-                    connection.settimeout(place.timeout_s)
                     with suppress(OSError):  # it is gone; another one may come
-                        connection.sendall(encode_json({"worker": worker}))
+                        connection.sendall(encode_json({}))
                         found[missing] = connection
                         continue
                 connection.close()

@@ -180,7 +180,7 @@ class Side:
         other = S if self._stream == R else R
         for query, way in zip(self._matcher.queries, self._access, strict=True):
             parts: list[Found] = []
-            if query.may_pair(block, other):
+            if len(block) and query.may_pair(block, other):
                 chosen = self._indexes[way.index_name].candidates(block, way, _PAIRS_MAX)
                 parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
             found.append(_concat_found(parts))
@@ -238,8 +238,6 @@ class Side:
 def _concat_found(parts: list[Found]) -> Found:
     if not parts:
         return Found(NONE.r_id, NONE)
-    if len(parts) == 1:
-        return parts[0]
     at = np.concatenate([part.at for part in parts])
     r_id = np.concatenate([part.pairs.r_id for part in parts])
     return Found(at, Pairs(r_id, np.concatenate([part.pairs.s_id for part in parts])))

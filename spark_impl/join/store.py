@@ -161,8 +161,6 @@ class ChainStore(stores.TableStore):
     @property
     def kinds(self) -> Mapping[str, pa.Schema]:
         """The columns of every kind of rows, without ``batch``."""
-        if not any(self.more.values()):
-            return KINDS
         return KINDS | {
             f"admitted-{stream}": pa.schema([*SCHEMA, *self.fields(stream)]) for stream in STREAMS
         }

@@ -94,7 +94,7 @@ class Plan(NamedTuple):
 
     @property
     def order(self) -> JsonObject:
-        """The rest, as plain data: with it, a worker of the stage knows the epoch."""
+        """The part that may change between epochs of one stage, as plain data."""
         return {
             "config": self.config.to_json(),
             "ranks": self.ranks,

@@ -22,9 +22,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+import pyarrow as pa
+
 from model.vocabulary.settings import JsonObject
 from spark_impl.join.messages import (
-    BUILT_IN,
     BYE,
     FRAME_BYTES_MAX,
     GREETING_BYTES_MAX,
@@ -122,9 +123,7 @@ class Door:
     def wait(self, timeout_s: float) -> Iterator[tuple[socket.socket, JsonObject]]:
         """Yield connections that have shown the token meanwhile, with their greetings."""
         ready = [key.data for key, _ in self._selector.select(min(timeout_s, GREETING_S))]
-        strangers = [each for each in ready if each is not None]
-        if len(strangers) < len(ready):
-            strangers += self._accept()
+        strangers = [*(each for each in ready if each is not None), *self._accept()]
         heard = [(each.connection, self._listen_to(each)) for each in strangers]
         waiting = self._waiting()
         for number, stranger in enumerate(waiting):
@@ -226,7 +225,7 @@ class Links:
     ) -> None:
         now = time.monotonic()
         self.number, self.epoch = number, epoch
-        self.schemas = BUILT_IN
+        self.schemas: Mapping[str, pa.Schema] = {}
         """Columns of the tuples in blocks, by stream."""
         self._parting = self._has_parted = False
         self._patience_s = patience_s
@@ -263,17 +262,11 @@ class Links:
                 silent = f"was silent for {self._patience_s:g} s"
                 msg = f"{peer.name} {silent}, says worker {self.number}"
                 raise NeighbourLost(msg)
-        came: list[tuple[int, list[Message]]] = []
         begun = time.monotonic()
         ready = self._selector.select(min(wait_s, _PING_S))
         self.waited_s += time.monotonic() - begun
-        for key, events in ready:
-            peer = self._peers[key.data]
-            if events & selectors.EVENT_WRITE:
-                self._send(key.data, peer)
-            if events & selectors.EVENT_READ:
-                came.append((key.data, list(self._read(peer))))
-        return came
+        # What can be sent now goes out with the next exchange.
+        return [(key.data, list(self._read(self._peers[key.data]))) for key, _ in ready]
 
     def part(self) -> None:
         """Say goodbye and stay until every neighbour has: then no neighbour needs anything more."""

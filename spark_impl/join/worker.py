@@ -131,14 +131,13 @@ class Worker:
     def admit(self, stream: str, arrivals: Arrivals, next_seq: int) -> None:
         """Take in arrivals of a stream, in order (InR, InS).
 
-        ``next_seq`` is the arrival number that follows them. Raise ``ValueError`` if the stream
-        does not enter here, or its intake has ended.
+        ``next_seq`` is the arrival number that follows them. The stream enters here, and its intake
+        has not ended.
         """
         lane, other = self._both(stream)
         intake = lane.intake
-        if intake is None or lane.over:
-            msg = f"worker {self.number} does not take in stream {stream!r}"
-            raise ValueError(msg)
+        assert intake is not None
+        assert not lane.over
         tuples, rejected = intake.admit(arrivals)
         if len(rejected.seq):
             self.rejections.append(rejected)
@@ -203,12 +202,10 @@ class Worker:
     def forward(self, stream: str, blocks: int) -> None:
         """Send blocks of a stream (FwdR, FwdS), all but the last one full.
 
-        The caller has asked :meth:`can_forward`. Raise ``ValueError`` if the stream ends here.
+        The caller has asked :meth:`can_forward`.
         """
         lane, other = self._both(stream)
-        if lane.ahead is None:
-            msg = f"stream {stream!r} ends at worker {self.number}"
-            raise ValueError(msg)
+        assert lane.ahead is not None
         zeta = self._config.block_size
         wanted = min(blocks * zeta, len(lane.store))
         numbers = lane.sent + 1 + np.arange(wanted) // zeta

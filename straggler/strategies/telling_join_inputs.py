@@ -10,25 +10,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from model.vocabulary import Event, JoinConfig
+from model.vocabulary import Event, GroupingConfig, JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US, And, R, S
+from spark_impl.grouping import store as grouping
 from spark_impl.join.admission import Admitted, Intake
 from spark_impl.join.columns import NO_INTEGER, TYPES, check_integers
 from spark_impl.join.in_process import arrivals_of
 from spark_impl.join.inputs import read_file, require_accepted
+from spark_impl.join.matching import SCHEMA
 from spark_impl.join.messages import (
     ACK,
     BLOCKS,
+    FRAME_BYTES_MAX,
     JSON,
     PING,
     Frames,
     decode_json,
     decode_messages,
     encode_json,
+    frame,
 )
-from spark_impl.join.rendezvous import Rendezvous, addresses_of, host_of_worker, meet
+from spark_impl.join.rendezvous import Place, Rendezvous, addresses_of, host_of_worker, meet
 from spark_impl.join.store import load_store, open_store
-from spark_impl.join.transport import greet, read_json
+from spark_impl.join.transport import greet, listen, read_json
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import Location
 
@@ -153,6 +157,32 @@ def _bind(given: tuple[str, Mapping[str, str], tuple[str, str]]) -> None:
         raise ValueError(f"the addresses are {found} and {own}")
 
 
+def _blocks(tuples: int, *sizes: int) -> tuple[int, bytes]:
+    """Return a frame of blocks that claims their sizes, with some tuples."""
+    columns = [[""] * tuples if name == "key" else [0] * tuples for name in SCHEMA.names]
+    rows = pa.record_batch([*map(pa.array, columns, SCHEMA.types)], schema=SCHEMA)
+    heads = b"".join(pack(">qqqI", 1, 0, 0, size) for size in sizes)
+    return BLOCKS, pack(">cI", b"R", len(sizes)) + heads + rows.serialize().to_pybytes()
+
+
+def _meet(told: Mapping[str, Any]) -> None:
+    """Let a worker register, and tell it something."""
+    with listen(HOST) as listener, ThreadPoolExecutor(1) as pool:
+        place = Place(listener.getsockname()[:2], "token", PATIENCE_S)
+        meeting = pool.submit(meet, place, 0, 0, (HOST, 1))
+        with listener.accept()[0] as driver:
+            driver.sendall(encode_json(told))
+            if error := meeting.exception():
+                raise ValueError(error)
+            meeting.result()[1].close()
+
+
+def _other(root: Location) -> None:
+    """Open a store of another room, and take it for that of a chain."""
+    grouping.open_store(root, GroupingConfig(instances=2))
+    load_store(root)
+
+
 def _open(window_us: int, lateness_us: int | None = None) -> Callable[[Location], object]:
     config = JoinConfig(window_us, EVERYTHING, lateness_us=lateness_us)
     return lambda root: (open_store(root, config), load_store(root))
@@ -171,7 +201,9 @@ READ: Mapping[str, Callable[[Any], object]] = {
     "greeted": _feed,
     "registered": _register,
     "bound": _bind,
-    "messages": lambda given: decode_messages(*given),
+    "told": _meet,
+    "framed": lambda size: frame(JSON, bytes(size)),
+    "messages": lambda given: decode_messages(given[0], given[1], {R: SCHEMA, S: SCHEMA}),
 }
 OF_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("accepted", ("value", "int", None), ("value", "bigint", None), "smallint, int, float, double"),
@@ -274,10 +306,22 @@ OF_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
         ("yarn", {"host": OTHER, "bindAddress": HOST}, (OTHER, OTHER)),
         "('127.0.0.2', '127.0.0.1')",
     ),
+    ("framed", FRAME_BYTES_MAX - 1, FRAME_BYTES_MAX, "of 67108865 bytes is over the 67108864"),
+    *(
+        ("told", {"attempt": "a", "addresses": [[HOST, 1]]}, bad, said)
+        for bad, said in (
+            ({"attempt": 1, "addresses": []}, "the answer names no attempt"),
+            ({"attempt": "a", "addresses": HOST}, "the answer names no attempt"),
+            ({"attempt": "a", "addresses": [[HOST, 0]]}, "its address is none"),
+        )
+    ),
+    ("messages", _blocks(5, 2, 0, 3), _blocks(6, 2, 0, 3), "kind 1 with "),
+    ("messages", _blocks(1, 1), _blocks(0, 1), "kind 1 with "),
     ("messages", (ACK, b"R" + bytes(24)), (ACK, b"R" + bytes(23)), "kind 2 with 24 bytes cannot"),
     ("messages", (ACK, b"S" + bytes(24)), (ACK, b"T" + bytes(24)), "kind 2 with 25 bytes cannot"),
     ("messages", (ACK, b"S" + bytes(24)), (BLOCKS, b"R" + b"\x01" * 40), "kind 1 with 41 bytes"),
     ("messages", (ACK, b"S" + bytes(24)), (PING, b""), "there is no kind 6 of frame"),
+    ("reopened", (_CHAIN, _CHAIN), (_other,), "belongs to a query of room 'grouping', not 'join'"),
     ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(8)), "another chain: its window_us is 9, not 8"),
     ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(9, 0)), "its lateness_us is None, not 0"),
 )

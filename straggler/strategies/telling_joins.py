@@ -230,6 +230,12 @@ OF_QUERIES: Sequence[tuple[str, Any, Any, str]] = (
     ),
     (
         "continued",
+        _again(_A, ("c", 0, NEXT), after=[_A, _ALL], asked=("c", NEXT)),
+        _again(_A, ("c", 0, NEXT), after=[_A, _ALL], asked=("c", 5)),
+        "c pairs nothing of epoch 5",
+    ),
+    (
+        "continued",
         _again(_A, _B, after=[_A, _B], asked=("b", 9), functions=("b", "b")),
         _again(_A, _B, after=[_A], asked=("b", 3), functions=("b", "")),
         "the query 'b' is a function: give it again",

@@ -5,9 +5,12 @@ comes back. What is expected follows from the order of the requests alone.
 """
 
 import tempfile
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from hypothesis import strategies as st
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, And
 from model.vocabulary.join_conditions import parse_condition
+from model.vocabulary.join_predicates import NUMBER
 from properties.promised import Reached, promised
 from spark_impl.join import register
 from spark_impl.join.agent import _status_of
@@ -24,7 +28,7 @@ from spark_impl.join.control import Clocks
 from spark_impl.join.matching import Counts
 from spark_impl.join.register import Register
 from spark_impl.join.store import ChainStore, Commit
-from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.storage import InputProblem, Location, locate
 
 GIVEN = JoinConfig(10, (("own", And()),))
 CHANGED, ENDED, UNKNOWN = "has changed", "ended with", "there is no query"
@@ -204,6 +208,9 @@ def test_who_was_asleep_while_old_files_went_asks_again(
     assert processes.do(Step("submit", "a", "key"), *epochs) == "submit"
     processes.check()
     assert ("a", "key", 3, None) in processes.expected.spans
+    assert (
+        processes.do(Step("withdraw", "a")) == "withdraw"
+    )  # it has not begun, and is gone at once
 
 
 def test_an_epoch_that_two_processes_ran_is_that_of_the_commit(tmp_path: Path) -> None:
@@ -219,6 +226,91 @@ def test_an_epoch_that_two_processes_ran_is_that_of_the_commit(tmp_path: Path) -
     assert known.next == 1
     spans = {name: known.config.span(name) for name, _ in known.config.queries}
     assert spans == {"own": (0, 0), "a": (0, None), "b": (1, None)}
+
+
+WITH_COLUMN = JoinConfig(
+    10,
+    (("own", And()), ("a", parse_condition("r.n < s.value", {"n": NUMBER})), ("f", And())),
+    epochs=(("own", 0, 1),),
+    r_columns=(("n", NUMBER), ("m", NUMBER)),
+)
+"""A chain with a function, a query of two epochs, one on a column, and another column."""
+
+
+def with_column() -> tuple[Register, Commit]:
+    """Return a chain that has run an epoch, and its commit."""
+    first = register.opened(None, None, Register(WITH_COLUMN, 0, functions=("f",)))
+    begun = register.begun(first, 0, flush=False)
+    return begun, commit_of(begun)._replace(functions=("f",))
+
+
+def test_what_a_committed_epoch_has_done_stays_whatever_another_process_noted(
+    tmp_path: Path,
+) -> None:
+    """The other one took the epoch back, and withdrew its queries, before it was committed."""
+    known, _ = with_column()
+    begun = register.begun(register.submitted(known, "b", And(), ("r.key",)), 1, flush=False)
+    done = commit_of(begun)._replace(functions=("f",), selects=begun.selects)
+    noted = register.taken_back(begun, 1)
+    for name in ("own", "a", "b"):
+        noted = register.withdrawn(noted, name)
+    bare = replace(noted.config, queries=noted.config.queries[:1], epochs=(("own", 0, 0),))
+    bare = replace(bare, r_columns=())
+    store = ChainStore(locate(tmp_path))
+    register.change(store, None, lambda _: noted._replace(config=bare, functions=()))
+    found = register.read(store, done)
+    assert found is not None
+    spans = {name: found.config.span(name) for name in found.names}
+    assert spans == {"own": (0, 1), "a": (0, 1), "f": (0, 1), "b": (1, 1)}
+    assert (found.next, found.functions, found.selects) == (2, ("f",), {"b": ("r.key",)})
+    assert found.config.r_columns == WITH_COLUMN.r_columns
+
+
+def test_columns_last_as_soon_as_an_epoch_is_committed() -> None:
+    known, done = with_column()
+    assert register.opened(known, None, Register(GIVEN, 0)).config == GIVEN
+    again = Register(WITH_COLUMN, 1, functions=("f",))
+    assert register.opened(known, done, again) == known
+    less = again._replace(config=replace(WITH_COLUMN, r_columns=WITH_COLUMN.r_columns[:1]))
+    with pytest.raises(InputProblem, match=r"^R has the column 'm' .* but it is not given: "):
+        register.opened(known, done, less)
+
+
+def test_a_query_that_never_began_leaves_nothing() -> None:
+    """One that has begun may still owe pairs."""
+    known = Register(WITH_COLUMN, 0, functions=("a", "f"))
+    known = register.submitted(known, "b", And(), ("r.key",))
+    begun = register.begun(known, 0, flush=False)
+    for each, names, selects in ((known, ("a",), {}), (begun, ("a", "f"), known.selects)):
+        left = register.withdrawn(register.withdrawn(each, "f"), "b")
+        assert (left.functions, left.selects) == (names, selects)
+    assert register.opened(begun, None, Register(GIVEN, 0)).selects == {"b": ("r.key",)}
+
+
+def test_a_request_that_cannot_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = Processes(str(tmp_path))
+    monkeypatch.setattr(Location, "write_bytes", Mock(side_effect=[InputProblem("no space left")]))
+    asked = partial(processes._changed, Step("submit", "a", "key"))
+    with pytest.raises(InputProblem, match="no space left"):
+        register.change(processes.store, None, asked)
+
+
+def test_a_file_that_goes_before_it_is_read_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes, read = Processes(str(tmp_path)), Location.read_bytes
+    late = [FileNotFoundError]
+
+    def read_bytes(file: Location) -> bytes:
+        if late:
+            raise late.pop()
+        return read(file)
+
+    monkeypatch.setattr(Location, "read_bytes", read_bytes)
+    processes.check()
+    assert not late
 
 
 def test_an_opening_that_committed_nothing_ends_no_query() -> None:

@@ -1,8 +1,10 @@
 """A chain on Spark: its pairs, its places, its refusals, its failures."""
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from model.vocabulary.join import (
     END_US,
     NO_WATERMARK_US,
     REASON_LATE,
+    STREAMS,
     And,
     Equi,
     R,
@@ -28,14 +31,20 @@ from spark_impl.join import (
     snapshots,
 )
 from spark_impl.join.chain import Chain
-from spark_impl.join.store import load_store
+from spark_impl.join.control import Clocks
+from spark_impl.join.matching import Counts
+from spark_impl.join.query import _is_empty
+from spark_impl.join.stage import make_commit
+from spark_impl.join.store import ChainStore, load_store
 from spark_impl.join.system import rows_of
+from spark_impl.join.task import Options
 from spark_impl.runtime import tables
 from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append
-from spark_impl.runtime.storage import InputProblem
+from spark_impl.runtime.storage import InputProblem, locate
 from tests.harness.drivers import both_streams
 from tests.spark_impl.join_cases import (
+    COLUMNS,
     LATENESS_US,
     WINDOW_US,
     Queries,
@@ -59,6 +68,8 @@ def test_durations_are_texts_or_timedeltas() -> None:
     named = {f"{name}_us": time for name, time in given.items()}
     assert told._config == ChainJoin(2, timedelta(seconds=5), Equi("key"), **named)._config
     assert ChainJoin(2, "5s", Equi("key"), patience_s="100 ms")._options.patience_s == 0.1
+    usual = told._options, told._config.block_size, told._config.credit
+    assert usual == (Options(recording=False, history=False, patience_s=60.0), 64, 16)
     refused: list[tuple[dict[str, Any], str]] = [
         ({}, r"ChainJoin\(\) lacks window"),
         ({"window": 5}, "window is 5; it must be a text .*; window_us takes microseconds"),
@@ -72,6 +83,81 @@ def test_durations_are_texts_or_timedeltas() -> None:
         ChainJoin(2, window="5s")
 
 
+def test_pairs_that_the_driver_cannot_bring_are_refused_before_the_join() -> None:
+    away: Any = SimpleNamespace(
+        sparkSession=SimpleNamespace(sparkContext=SimpleNamespace(master="spark://h:7077"))
+    )
+    with pytest.raises(InputProblem, match="the pairs stay on the machines of spark://h:7077"):
+        ChainJoin(1, 10, And()).join(away, away)
+
+
+def test_a_micro_batch_is_the_next_one_or_the_last_one_again() -> None:
+    store = SimpleNamespace(root="s3://b/chain", at=lambda: None)
+    chain: Any = SimpleNamespace(epochs=3, flushed=True, limits=None, store=store)
+    rows: Any = SimpleNamespace(sparkSession=None)
+    stream = ChainStream(chain, rows, None, locate("/nowhere"))
+    stream._epoch(rows, 1)
+    for batch in (0, 3):
+        with pytest.raises(InputProblem, match=f"micro-batch {batch}, but s3://b/chain expects 2$"):
+            stream._epoch(rows, batch)
+
+
+@pytest.mark.parametrize(
+    ("what", "handed"),
+    [
+        ({}, False),
+        ({"matches": {"a": 0}}, False),
+        ({"matches": {"a": 0, "b": 1}}, True),
+        ({"reasons": {REASON_LATE: 1}}, True),
+        ({"admitted": Counts(0, 1)}, True),
+        ({"flush": True}, True),
+    ],
+)
+def test_a_sink_gets_the_epochs_in_which_anything_came(what: dict[str, Any], handed: bool) -> None:
+    fields = {"flush": False, "matches": {}, "reasons": {}, "admitted": Counts(0, 0), **what}
+    store: Any = SimpleNamespace(
+        commit_of=lambda _: SimpleNamespace(**fields),
+        admitted_before=lambda epoch: ChainStore.admitted_before(store, epoch),
+    )
+    assert _is_empty(store, 0) is not handed
+
+
+def test_a_chain_is_complete_up_to_what_is_owed() -> None:
+    """Each of three workers holds tuples of one stream or of both."""
+    given = [
+        ((END_US, 30), (100, 60), {"a": 1}, (5, 0)),
+        ((50, END_US), (90, 70), {"a": 2, "b": 0}, (0, 0)),
+        ((40, 70), (80, 95), {}, (0, 7)),
+    ]
+    summaries: list[Any] = [
+        SimpleNamespace(
+            least_us=Counts(*least),
+            wm_us=Counts(*passed),
+            matches=matches,
+            reasons={REASON_LATE: sum(came)},
+            admitted=Counts(*came),
+            held=Counts(1, 2),
+            t_max_us=Counts(*passed),
+            accepted=Counts(*came),
+        )
+        for least, passed, matches, came in given
+    ]
+    config = JoinConfig(10, (("a", And()), ("b", And())), workers=3, lateness_us=0)
+    plan: Any = SimpleNamespace(
+        epoch=4, flush=False, config=config, options=Options(), clocks=Clocks()
+    )
+    before_us = time.time_ns() // 1000
+    done = make_commit(plan, summaries)
+    assert before_us <= done.committed_us <= time.time_ns() // 1000
+    assert (done.matches, done.reasons) == ({"a": 3, "b": 0}, {REASON_LATE: 12})
+    assert (done.admitted, done.held) == ((5, 7), (3, 6))
+    assert done.complete_us == 40
+    assert [each.t_max_us for each in done.clocks] == [100, 95]
+    for each in summaries:
+        each.least_us = Counts(END_US, END_US)
+    assert make_commit(plan, summaries).complete_us == 95
+
+
 def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
     case = case_with(workers=2)
     config = {**case.config, "lateness_us": None}
@@ -83,6 +169,8 @@ def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
     as_time = r.withColumn("event_time_us", F.timestamp_micros("event_time_us"))
     assert counted(join.join(as_time, s)) == expected
     kept = join.join(r, s, tmp_path / "store").count()
+    with pytest.raises(InputProblem, match=r"store holds the results of another join$"):
+        join.join(r, s, tmp_path / "store")
     assert kept == sum(expected.values()) == results(spark, tmp_path / "store").count()
     next(tmp_path.glob("store/kind=matches/*.parquet")).unlink()
     with pytest.raises(InputProblem, match=r"store has lost .* rows of kind 'matches'"):
@@ -209,6 +297,22 @@ def test_the_checkpoint_of_spark_may_be_elsewhere(spark: SparkSession, tmp_path:
         stream(None).run_available()  # would take both files for the first micro-batch again
     stream(tmp_path / "spark").run_available()
     assert len(snapshots(tmp_path / "store")) == 2
+
+
+@pytest.mark.parametrize("landed", ["R", "S", "RS"])
+def test_a_chain_belongs_to_the_history_of_an_input(
+    spark: SparkSession, tmp_path: Path, landed: str
+) -> None:
+    """Rows of a history count in its account if both inputs come from there."""
+    history = locate(append(tmp_path / "history", both_streams(case_of_runs().arrivals)).parent)
+    inputs = {
+        stream: rows
+        if stream in landed
+        else spark.readStream.schema(COLUMNS).parquet(str(tmp_path))
+        for stream, rows in zip(STREAMS, from_history(spark, history), strict=True)
+    }
+    chain = ChainJoin(1, WINDOW_US, And()).stream(inputs[R], inputs[S], tmp_path / "store")._chain
+    assert (chain.writer.source, chain.history) == (history, history if landed == "RS" else None)
 
 
 def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path) -> None:

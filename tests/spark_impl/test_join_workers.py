@@ -1,18 +1,29 @@
 """Workers of a chain: connections and task slots, without Spark."""
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
+from struct import pack
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from spark_impl.join import messages, rendezvous, stage
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import And, R, S
+from spark_impl.join import messages, rendezvous, stage, transport
+from spark_impl.join.checkpoint import empty_state
+from spark_impl.join.driving import drive
+from spark_impl.join.in_process import arrivals_of
+from spark_impl.join.matching import SCHEMA, Tuples
 from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
+from spark_impl.join.side import Matcher
 from spark_impl.join.stage import check_slots
-from spark_impl.join.transport import Door, Links, NeighbourClosed, NeighbourLost, listen
+from spark_impl.join.transport import Door, Links, NeighbourClosed, NeighbourLost, greet, listen
+from spark_impl.join.worker import Worker
 from spark_impl.runtime.session import EnvironmentProblem
 
 # ------------------------------------------------------------------------------------ connections
@@ -20,6 +31,20 @@ from spark_impl.runtime.session import EnvironmentProblem
 
 HOST = "127.0.0.1"
 TOKEN = "a secret"
+SCHEMAS = {R: SCHEMA, S: SCHEMA}
+
+
+def block_of(size: int) -> messages.Block:
+    numbers = np.arange(size)
+    key = np.full(size, "ä", np.object_)
+    return messages.Block(R, size, 2, 3, Tuples(numbers, numbers, numbers, numbers / 2, key))
+
+
+def plain(message: messages.Message) -> tuple[object, ...]:
+    """Return the fields of a message, of which all can be compared."""
+    if not isinstance(message, messages.Block):
+        return tuple(message)
+    return (*message[:-1], *(column.tolist() for column in message.tuples.columns()))
 
 
 def test_a_missing_worker_is_an_error_of_the_others() -> None:
@@ -69,11 +94,158 @@ def test_a_neighbour_that_never_calls_is_named(monkeypatch: pytest.MonkeyPatch) 
     assert now_s[0] == 24.0
 
 
-def test_a_neighbour_that_dies_is_named() -> None:
+def say_something(links: Links) -> None:
+    for _ in range(2):
+        links.exchange([(1, messages.End(R, 0))], 0.0)
+
+
+@pytest.mark.parametrize("work", [idle, Links.part, say_something])
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_neighbour_that_goes_is_named(work: Callable[[Links], object], dies: bool) -> None:
     left, right = pair_of_links()
-    right.close()
-    with closing(left), pytest.raises(NeighbourClosed, match="worker 1 is lost, says worker 0"):
-        idle(left)
+    there = right._peers[0].connection
+    if dies:  # its machine resets the connection
+        there.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+        right.close()
+    else:
+        there.shutdown(socket.SHUT_WR)
+    told = pytest.raises(NeighbourClosed, match="worker 1 is lost, says worker 0")
+    with closing(left), closing(right), told:
+        work(left)
+
+
+def test_a_worker_stays_until_all_neighbours_have_said_goodbye(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The left one says it first and ends; the right one says it two looks later."""
+    monkeypatch.setattr(transport, "_PING_S", 0.01)
+    (left, one), (other, right) = pair_of_links(), pair_of_links()
+    ends = [each._peers[1 - n].connection for n, each in ((1, one), (0, other))]
+    middle, looks = Links(1, 0, dict(zip((0, 2), ends, strict=True)), 20.0), list[Links]()
+    look = middle.exchange
+
+    def goodbye(*given: Any) -> Any:
+        looks.append(middle)
+        if len(looks) in (1, 3):
+            (left, right)[len(looks) // 2].part()
+            left._peers[1].connection.close()
+        return look(*given)
+
+    monkeypatch.setattr(middle, "exchange", goodbye)
+    middle.part()
+    for each in (*ends, right._peers[0].connection):
+        each.close()
+    assert len(looks) >= 3
+
+
+def test_a_neighbour_that_has_nothing_to_say_is_not_taken_for_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    left, right = pair_of_links(patience_s=20.0)
+    with closing(left), closing(right):
+        for _ in range(40):
+            now_s[0] += 1.5
+            assert not any(said for each in (left, right) for _, said in each.exchange([], 0.0))
+
+
+def test_messages_come_back_in_frames_that_are_small_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(messages, "_TUPLES_MAX", 3)
+    sizes = (1, 2, 1, 5, 3, 0, 4)
+    sent: list[messages.Message] = [block_of(size) for size in sizes]
+    sent[3:3] = [messages.End(S, 3), messages.Hint(S, -1, 7, True), messages.BlockAck(R, 1, 2, 3)]
+    sent += [messages.Hint(R, 4, 5, False), block_of(2)]
+    frames = messages.Frames(messages.FRAME_BYTES_MAX)
+    came = [
+        messages.decode_messages(*each, SCHEMAS)
+        for part in messages.encode_messages(sent)
+        for each in frames.feed(part)
+    ]
+    assert [len(each) for each in came] == [2, 1, 1, 1, 1, 1, 2, 1, 1, 1]
+    assert [plain(each) for part in came for each in part] == [*map(plain, sent)]
+
+
+def test_what_cannot_be_sent_at_once_is_sent_later() -> None:
+    left, right = pair_of_links()
+    left.schemas = right.schemas = SCHEMAS
+    sent: list[messages.Message] = [block_of(300_000), messages.End(R, 1)]
+    came: list[messages.Message] = []
+    with closing(left), closing(right):
+        left.exchange([(1, each) for each in sent], 0.0)
+        assert left._peers[1].unsent
+        while len(came) < 2:
+            came += [each for _, part in right.exchange([], 0.0) for each in part]
+            left.exchange([], 0.0)
+    assert [*map(plain, came)] == [*map(plain, sent)]
+
+
+def test_a_client_that_does_not_greet_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of too many, or with a wrong token, is refused at once, others when time is over."""
+    now_s = [0.0]
+    monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    monkeypatch.setattr(transport, "STRANGERS_MAX", 2)
+    with ExitStack() as stack:
+        listener = stack.enter_context(listen(HOST))
+        door = stack.enter_context(closing(Door(listener, TOKEN)))
+        clients = []
+        for _ in range(3):
+            client = socket.create_connection(listener.getsockname()[:2], timeout=0.05)
+            clients.append(stack.enter_context(client))
+            assert not [*door.wait(5.0)]
+            now_s[0] += 1.0
+        assert [is_refused(each) for each in clients] == [True, False, False]
+        now_s[0] = 1.0 + transport.GREETING_S
+        assert not [*door.wait(0.0)]
+        clients[1].sendall(messages.encode_json({"token": TOKEN}))
+        ((greeted, _),) = door.wait(5.0)
+        stack.enter_context(greeted)
+        now_s[0] += 1.5
+        assert not [*door.wait(0.0)]
+        assert [is_refused(each) for each in clients] == [True, False, True]
+        other = socket.create_connection(listener.getsockname()[:2], timeout=0.05)
+        stack.enter_context(other).sendall(messages.encode_json({"token": "another"}))
+        for _ in range(2):
+            assert not [*door.wait(0.05)]
+        assert is_refused(other)
+
+
+def is_refused(client: socket.socket) -> bool:
+    try:
+        return not client.recv(1)
+    except TimeoutError:
+        return False
+
+
+def test_nobody_waits_for_a_rendezvous_that_is_over() -> None:
+    with Rendezvous(HOST, 2) as rendezvous, ExitStack() as stack:
+        place = rendezvous.place
+        silent = stack.enter_context(socket.create_connection(place.address, timeout=20.0))
+        greeting = {"token": place.token, "worker": 0, "run": 1, "address": [HOST, 1]}
+        waiting = stack.enter_context(greet(place.address, greeting, 20.0))
+        assert rendezvous.gather(lambda: not rendezvous._seats) is None
+        rendezvous.__exit__(None, None, None)
+        assert silent.recv(1) == waiting.recv(1) == b""
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(place.address, timeout=20.0)
+
+
+def test_an_answer_that_trickles_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, waits_s = [0.0], list[float]()
+
+    def recv(_: int) -> bytes:
+        now_s[0] += 4.0
+        if waits_s[-1] < 1.0:
+            raise TimeoutError
+        return b"\0"
+
+    monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    slow: Any = SimpleNamespace(settimeout=waits_s.append, recv=recv)
+    with pytest.raises(TimeoutError):
+        transport.read_json(slow, 10.0)
+    assert waits_s == [10.0, 6.0, 2.0, 0.001]
 
 
 def test_nobody_waits_for_a_neighbour_that_has_said_goodbye() -> None:
@@ -89,6 +261,19 @@ def test_nobody_waits_for_a_neighbour_that_has_said_goodbye() -> None:
     for peer in (*left._peers.values(), *right._peers.values()):
         assert peer.connection.fileno() >= 0, "the next epoch needs it"
         peer.connection.close()
+
+
+def test_a_worker_is_busy_unless_it_waits_for_neighbours() -> None:
+    left, right = pair_of_links()
+    with closing(left), closing(right):
+        left.exchange([], 0.05)
+        assert left.waited_s > 0.04
+    config = JoinConfig(10, (("all", And()),), workers=1)
+    worker = Worker(config, 0, Matcher(config), empty_state(), 0)
+    arrivals = {stream: arrivals_of([], stream, config) for stream in (R, S)}
+    begun_s = time.monotonic()
+    busy_us = drive(worker, arrivals, Links(0, 0, {}, 20.0), lambda _: None)
+    assert 0 < busy_us <= 1e6 * (time.monotonic() - begun_s)
 
 
 def test_a_neighbour_that_is_silent_is_named() -> None:
