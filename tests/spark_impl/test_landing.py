@@ -124,6 +124,10 @@ def test_streams_that_do_not_go_together_are_refused(spark: SparkSession, tmp_pa
     ):
         with pytest.raises(InputProblem, match=f"^{sentence}$"):
             Landing({"R": number, "S": other}, tmp_path / "h", tmp_path / "c", **named)
+    with pytest.raises(InputProblem, match=r"^the DataFrame to land is not a stream; read it"):
+        Landing({}, tmp_path / "h", tmp_path / "c", **named)
+    files = spark.readStream.schema("timestamp timestamp, value long, site int").csv(str(tmp_path))
+    Landing({"R": number, "S": files}, tmp_path / "h", tmp_path / "c", **named)
 
 
 def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -> None:
@@ -134,6 +138,11 @@ def test_a_history_of_another_landing_is_refused(lines: Lines, tmp_path: Path) -
             landing_of(lines(), tmp_path, **{name: value})
     with pytest.raises(InputProblem, match="was not landed with the checkpoint"):
         Landing(lines(), tmp_path / "new", tmp_path / "checkpoint", event_time="ts", value="v")
+    for folder in ("history", "checkpoint"):  # as an earlier version of Straggler has left it
+        note = tmp_path / folder / "_landing.json"
+        note.write_text(json.dumps({**json.loads(note.read_bytes()), "version": 1}))
+    with pytest.raises(InputProblem, match=r"was landed with version = 1, not 2$"):
+        landing_of(lines(), tmp_path)
     append(tmp_path / "foreign" / "history", pa.table({"x": [1]}))
     with pytest.raises(InputProblem, match="holds files that were not written by a landing"):
         landing_of(lines(), tmp_path / "foreign")
