@@ -31,14 +31,19 @@ REASON = "value is not a finite number"
 
 
 def write_batch(
-    folder: Path, batch: int, read: int, refused: int, places: Mapping[str, int]
+    folder: Path,
+    batch: int,
+    read: int,
+    refused: int,
+    places: Mapping[str, int],
+    seq: int | None = None,
 ) -> None:
-    """Write a micro-batch of a store, with a list of refused rows."""
+    """Write a micro-batch of a store, with a list of refused rows and the last number read."""
     store = open_store(locate(folder), GroupingConfig(2))
     draft = Draft(store, TableWriter(store.root), batch)
     rows = pa.Table.from_pylist([{"seq": n, "reason": REASON} for n in range(refused)], REFUSED)
     draft.write(REJECTED, rows)
-    write_account(draft, Reading(read, None), {"refused": refused, **places})
+    write_account(draft, Reading(read, seq), {"refused": refused, **places})
     draft.commit()
 
 
@@ -129,15 +134,23 @@ def test_rows_that_a_landing_has_wait_for_a_query_that_has_read_none(tmp_path: P
     assert ledger(store.root) == Ledger(4, 2, refused, pending=2)
     assert first_unread(require_view(store.root)) == 0
     assert ledger_of_landing(history) == Ledger(4, 2, refused, pending=2)
-    write_batch(tmp_path / "store", 0, 2, 2, {})
-    found = ledger(store.root).refused["query"]
-    assert found == {REASON: 2}, "several columns hold values"
+    for batch in range(2):
+        write_batch(tmp_path / "store", batch, 1, 1, {}, seq=batch)
+    refused["query"] = {REASON: 2}  # several columns hold values
+    assert (ledger(store.root), first_unread(require_view(store.root))) == (
+        Ledger(4, 2, refused),
+        2,
+    )
     note = {"landing": "one", "value": "watts"}
     (history / "_landing.json").write_bytes(json.dumps(note).encode())
     assert ledger(store.root).refused["query"] == {REASON.replace("value", "watts"): 2}
+    write_batch(tmp_path / "store", 2, 1, 0, {"unasked": -1, "answered": 2}, seq=1)
+    assert (ledger(store.root).landed, first_unread(require_view(store.root))) == (None, None)
+    write_batch(tmp_path / "other", 0, 1, 0, {"answered": 1}, seq=0)  # of no landing
+    assert first_unread(require_view(locate(tmp_path / "other"))) is None
     append(history, pa.table({"seq": [2], "arrival_us": [6]}))
     with pytest.raises(InputProblem, match=r"00000001.parquet was not written by a landing"):
-        ledger(store.root)
+        ledger_of_landing(history)
     with pytest.raises(InputProblem, match="/store is not the history of a landing"):
         ledger_of_landing(store.root)
 
