@@ -32,8 +32,8 @@ def write_in_order(
     batch: int,
     first: int,
     since_us: int,
-    nullable: Collection[str] = (),
-    read: int = 0,
+    nullable: Collection[str],
+    read: int,
 ) -> Iterator[pa.RecordBatch]:
     """Write rows with their numbers to ``scratch``; yield :data:`WRITTEN`, for ``mapInArrow``.
 
