@@ -281,3 +281,16 @@ def test_the_active_session_stays_that_of_the_user(before: str | None) -> None:
     _register(spark)
     assert seen == ["the query's"]
     assert active[-1] == before
+
+
+@pytest.mark.parametrize("own", [None, "the user's"])
+def test_the_settings_of_the_user_stay_behind_a_start(own: str | None) -> None:
+    (name, ours), *_ = queries._LOCAL_SETTINGS.items()
+    kept = {} if own is None else {name: own}
+    before = dict(kept)
+    conf = SimpleNamespace(get=kept.get, set=kept.__setitem__, unset=kept.__delitem__)
+    spark: Any = SimpleNamespace(conf=conf)
+    for address, there in (("/checkpoint", own or ours), ("s3://bucket/checkpoint", own)):
+        with queries.settings_of_start(spark, locate(address)):
+            assert kept.get(name) == there
+        assert kept == before
