@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -256,6 +256,27 @@ def test_a_query_whose_worker_was_too_slow_is_begun_again(
     caplog.set_level(logging.INFO, log.name)
     assert starts(tmp_path, ends) == (begun, said)
     assert [f"starts again: {TOO_SLOW}" in each for each in caplog.messages] == [True] * (begun - 1)
+
+
+@pytest.mark.parametrize("run", [Runnable.run_available, Runnable.start])
+def test_rows_at_which_a_query_stopped_are_removed_when_they_count(
+    tmp_path: Path, run: Callable[[Runnable], object]
+) -> None:
+    class Made(Runnable):
+        _root = locate(tmp_path)
+        _limits = Limits()
+
+        def _start(self, interval: Duration | None = None) -> StreamingQuery:
+            self._limits.settle(3)
+            ended = SimpleNamespace(awaitTermination=lambda: None, stop=lambda: None)
+            return cast(StreamingQuery, ended)
+
+    files = [tmp_path / "_stopped" / f"{batch:08d}.parquet" for batch in (3, 4)]
+    files[0].parent.mkdir()
+    for file in files:
+        file.touch()
+    run(Made())
+    assert [file.exists() for file in files] == [False, True]
 
 
 # ------------------------------------------------------------------------ the session of the user
