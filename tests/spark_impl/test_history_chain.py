@@ -209,9 +209,12 @@ def test_a_reader_knows_the_last_file_that_it_has_read(tmp_path: Path) -> None:
     """Files behind another file than it has read are refused, though they follow that one."""
     made = history(tmp_path / "h", 2)
     reader = HistoryReader(made, made / "requests", is_mixed=False)
-    offset = reader.initialOffset()
-    for _ in range(2):
-        _files, offset = reader.read(offset)
+    start = reader.initialOffset()
+    _files, first = reader.read(start)
+    _files, offset = reader.read(first)
+    both = [(str(file_of(made, number)),) for number in range(2)]
+    assert [*reader.readBetweenOffsets(start, offset)] == both
+    assert [*reader.readBetweenOffsets({**start, "next": -1}, first)] == both[:1]
     last = file_of(made, 1)
     content = last.read_bytes()
     last.remove()
@@ -245,6 +248,23 @@ def test_a_run_ends_where_the_history_ended_when_it_began(tmp_path: Path) -> Non
     file_of(made, 0).remove()  # it is due if the first micro-batch was never planned
     with pytest.raises(InputProblem, match=r"00000000\.parquet is to be read next and is missing"):
         reader.read(start)
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_a_request_follows_the_files_before_it_and_is_kept_for_a_repetition(
+    tmp_path: Path, is_mixed: bool
+) -> None:
+    made, name = history(tmp_path / "h", 2), "00000001-ab.parquet"
+    reader = HistoryReader(made, made / "requests", is_mixed=is_mixed)
+    (made / "requests" / name).write_bytes(b"")
+    offset, found = reader.initialOffset(), []
+    for _ in range(4):
+        files, offset = reader.read(offset)
+        found.append([locate(file).name for (file,) in files])
+        found[-1] += ["kept"] * (made / "requests" / name).exists()
+    first, second = (f"{number:08d}.parquet" for number in range(2))
+    both = [[second, name, "kept"], ["kept"]] if is_mixed else [[name, "kept"], [second, "kept"]]
+    assert found == [[first, "kept"], *both, ["kept"] * is_mixed]
 
 
 def test_two_queries_find_one_id_for_a_history(
