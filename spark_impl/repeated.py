@@ -38,21 +38,18 @@ def find_repeated(
     value = [] if settings.value is None else [pa.field(settings.value, pa.float64())]
     fixed = ("seq", "source_id", "key", "event_time_us")
     fields = [*store.groups, *(pa.field(name, COLUMNS[name]) for name in fixed), *value]
+    text = F.col("source_id").cast("string")
     if SOURCE_TEXT in read_footer(files[0]).schema.to_arrow_schema().names:
         fields.append(pa.field(SOURCE_TEXT, pa.string()))
-    rows = read_files(spark, files, pa.schema(fields))
-    text = F.col("source_id").cast("string")
-    rows = rows.withColumn(
-        "text", F.coalesce(SOURCE_TEXT, text) if SOURCE_TEXT in rows.columns else text
-    )
-    one = F.lit(1.0) if settings.value is None else F.col(settings.value)
-    rows = rows.withColumn("value", one)
-    rows = with_task(rows, settings.tasks)
+        text = F.coalesce(SOURCE_TEXT, text)
+    rows = read_files(spark, files, pa.schema(fields)).withColumn("text", text)
+    number = F.lit(None).cast("double") if settings.value is None else F.col(settings.value)
+    rows = with_task(rows.withColumn("value", number), settings.tasks)
     rows = rows.join(refused.select("seq"), "seq", "left_anti")
     tuples = [*store.by, "source_id"]
     content = F.struct("text", *_PARTS)
     first = rows.groupBy(*tuples).agg(
-        F.min_by(content, "seq").alias("first"), F.count(F.lit(1)).alias("deliveries")
+        F.min_by(content, "seq").alias("first"), F.count("seq").alias("deliveries")
     )
     pairs = rows.join(first.where("deliveries > 1"), tuples).where(
         reduce(or_, map(_differs, ("text", *_PARTS)))

@@ -63,7 +63,7 @@ def planned_files(history: Location, checkpoint: Location, batch: int) -> list[L
     """
     own = offsets_of(checkpoint, batch)
     first = min((each["first"] for each in own), default=0)
-    if batch > 0 and plan_of(checkpoint, batch - 1).exists():
+    if plan_of(checkpoint, batch - 1).exists():
         first = max([first, *(each["next"] for each in offsets_of(checkpoint, batch - 1))])
     until = max((each["next"] for each in own), default=0)
     return [file_of(history, at) for at in range(max(first, 0), until)]
@@ -73,7 +73,7 @@ def offsets_of(checkpoint: Location, batch: int) -> list[JsonObject]:
     """Return where Spark's plan for a micro-batch ends in a history, for each stream of it."""
     text = plan_of(checkpoint, batch).read_bytes().decode("utf-8")
     # The version and the settings of the micro-batch, then a line for each source.
-    offsets = [json.loads(line) for line in text.splitlines()[2:] if line.startswith("{")]
+    offsets = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     return [each for each in offsets if {"next", "first", "requests"} <= each.keys()]
 
 
@@ -263,7 +263,7 @@ def _in_words_of_landing(listed: Mapping[str, int], view: View) -> dict[str, int
     found = Counter[str]()
     for reason, rows in listed.items():
         about = reason.replace("is NULL", "is missing or not a number")
-        found[about.replace(VALUE, column, 1)] += rows
+        found[about.replace(VALUE, column)] += rows
     return dict(found)
 
 

@@ -102,9 +102,9 @@ def require_landed(history: Location, checkpoint: Location, last: int) -> None:
     A landing that goes on behind another file would leave a history that nobody can repair.
     ``last`` is the number of the last file, -1 without one.
     """
-    note, behind = read_landed(checkpoint), max(last, 0)
+    note, behind = read_landed(checkpoint), last
     if note is not None:
-        number, behind = note["number"], note["number"] + 1
+        behind = number = note["number"]
         found = _read(history, number).digest
         # A history may be shortened, but not behind its last file.
         if found != note["digest"] and (found or last < number):
@@ -134,8 +134,6 @@ def _require_own(file: Location, link: _Link, before: _Link, identity: str | Non
 
 def _read(history: Location, number: int) -> _Link:
     file = file_of(history, number)
-    if number < 0:
-        return _Link()
     with reading(file), file.find() or nullcontext() as content:
         if content is None:
             return _Link()

@@ -330,7 +330,8 @@ class Landing(Runnable):
 
     def _require_limit(self, last: LastFile, batch: int, file: Location, written: Row) -> None:
         """Raise :class:`InputProblem` if a micro-batch behind a file has too many refused rows."""
-        before = self._read or 0
+        before = self._read
+        assert before is not None  # the caller has counted them
 
         def take() -> pa.Table:
             rows = read_parquet([file], FAULTS, pc.field("seq").is_null())

@@ -50,14 +50,16 @@ def files_left_out(rows: DataFrame, checkpoint: Location) -> list[LeftOut]:
     """
     found = set[LeftOut]()
     for number, source in enumerate(_sources(rows)):
+        if source is None:
+            continue
         known = _read_log(checkpoint / "sources" / str(number))
         for path in source.paths:
             found.update(look_at(path, source, known))
     return sorted(found)
 
 
-def _sources(rows: DataFrame) -> Iterator[Source]:
-    """Yield the sources of a stream in the order of their numbers."""
+def _sources(rows: DataFrame) -> Iterator[Source | None]:
+    """Yield the sources of a stream in the order of their numbers, None if one reads no files."""
     jvm: Any = rows.sparkSession._jvm
     leaves: Any = rows._jdf.queryExecution().analyzed().collectLeaves()
     seen = set()
@@ -67,7 +69,7 @@ def _sources(rows: DataFrame) -> Iterator[Source]:
             continue
         seen.add(leaf.hashCode())
         if kind != "StreamingRelation":  # a source of another interface, which reads no files
-            yield Source([], None, False, 0)
+            yield None
             continue
         given = leaf.dataSource()
         names = _texts(given.options().keys())

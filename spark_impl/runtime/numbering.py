@@ -32,8 +32,8 @@ def write_in_order(
     batch: int,
     first: int,
     since_us: int,
-    nullable: Collection[str] = (),
-    read: int = 0,
+    nullable: Collection[str],
+    read: int,
 ) -> Iterator[pa.RecordBatch]:
     """Write rows with their numbers to ``scratch``; yield :data:`WRITTEN`, for ``mapInArrow``.
 
@@ -62,10 +62,10 @@ def write_in_order(
 def _faults_of(fault: pa.Array, arrives: pa.BooleanArray, first: int, batch: int) -> pa.RecordBatch:
     """Return a row of :data:`FAULTS` for each fault, with the arrival number of its row, if any."""
     landed = arrives.to_numpy(zero_copy_only=False)
-    seq = np.where(landed, first + np.cumsum(landed) - 1, -1)
+    seq = pa.array(first + np.cumsum(landed) - 1, mask=~landed)
     bad = [
-        {**json.loads(line), "seq": None if number < 0 else number, "batch": batch}
-        for lines, number in zip(fault.to_pylist(), seq.tolist(), strict=True)
+        {**json.loads(line), "seq": number, "batch": batch}
+        for lines, number in zip(fault.to_pylist(), seq.to_pylist(), strict=True)
         if lines is not None
         for line in lines.split("\n")
     ]

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -91,7 +92,7 @@ def _share_listeners(spark: SparkSession, own: SparkSession) -> None:
             own._jsparkSession.streams().addListener(listener)
 
 
-class Runnable:
+class Runnable(ABC):
     """A stream with a store; every start resumes where the last one stopped."""
 
     _limits: Limits
@@ -135,13 +136,13 @@ class Runnable:
         return self._start(interval)
 
     @property
+    @abstractmethod
     def _root(self) -> Location:
         """The folder that the query writes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _start(self, interval: Duration | None = None) -> StreamingQuery:
         """Start the query; without an interval it ends when it has processed everything."""
-        raise NotImplementedError
 
 
 class HistoryQuery(Runnable):
@@ -184,21 +185,21 @@ class HistoryQuery(Runnable):
         finish = partial(self._finish, writer=writer)
         return start_batches(self._reports(), self._checkpoint, finish, interval)
 
+    @abstractmethod
     def _requests(self, wanted: Callable[[Values], bool]) -> tuple[list[Values], pa.Schema]:
         """Return a request to end for each task of the wanted groups, and its columns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _open(self) -> None:
         """Open the store again: it may have been replaced since the query was made."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _reports(self) -> DataFrame:
         """Return the stream of what the tasks report."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _finish(self, reports: DataFrame, batch: int, writer: TableWriter) -> None:
         """Write everything of a micro-batch. After a crash, Spark calls it again."""
-        raise NotImplementedError
 
 
 def start_batches(

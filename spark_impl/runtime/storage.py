@@ -80,12 +80,12 @@ class Location:
     @property
     def name(self) -> str:
         """The last part of the path."""
-        return self.path.rsplit("/", maxsplit=1)[-1]
+        return self.path.rpartition("/")[2]
 
     @property
     def stem(self) -> str:
         """The name without its ending."""
-        return self.name.rsplit(".", maxsplit=1)[0]
+        return self.name.rpartition(".")[0]
 
     @property
     def parent(self) -> "Location":
@@ -267,7 +267,7 @@ def _connect(system: str) -> fs.FileSystem:
     try:
         # With this option, writing a small file takes a single request.
         quick = ("&" if "?" in system else "?") + "allow_delayed_open=true"
-        return fs.FileSystem.from_uri(system.replace("s3:", "s3://bucket", 1) + quick)[0]
+        return fs.FileSystem.from_uri(f"s3://bucket{system.removeprefix('s3:')}{quick}")[0]
     except (OSError, ValueError) as error:
         reason = str(error).split("\n", maxsplit=1)[0]
         msg = f"the file system {system} cannot be reached: {reason}"

@@ -26,8 +26,8 @@ def unread(spark: SparkSession, store: TableStore, groups: Sequence[pa.Field] = 
     if first is not None:
         assert store.view.history is not None  # whose landing the ledger knows
         for file in reversed(files_of(locate(store.view.history["address"]))):
-            if bounds_of(read_footer(file), ("seq",))["seq"][1] < first:
-                break
+            if bounds_of(read_footer(file), ("seq",))["seq"][0] < first:
+                break  # a micro-batch reads whole files
             files.append(file)
     rows = read_files(spark, files, pa.schema([*groups, *ROW]))
     return rows.where(F.col("seq") >= (first or 0)).withColumn("reason", F.lit(NOT_READ))

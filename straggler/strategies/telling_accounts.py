@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from model.vocabulary import GroupingConfig, WatermarkConfig
 from spark_impl.grouping.store import open_store
 from spark_impl.retention import drop_before
-from spark_impl.runtime.accounts import Reading, planned_files
+from spark_impl.runtime.accounts import Reading, planned_files, read_planned
 from spark_impl.runtime.failures import last_error
 from spark_impl.runtime.histories import append, number_of
 from spark_impl.runtime.limits import Limits
@@ -60,12 +60,17 @@ def _plan(given: tuple[Sequence[str], Sequence[int]]) -> None:
     """
     plans, due = given
     with TemporaryDirectory() as folder:
-        checkpoint = locate(folder) / "checkpoint"
+        history, checkpoint = locate(folder) / "history", locate(folder) / "checkpoint"
+        for number in range(2):
+            append(history, pa.table({"seq": [2 * number, 2 * number + 1]}))
         for batch, streams in enumerate(plans):
             (checkpoint / "offsets" / str(batch)).write_bytes(f"v1\n{{}}\n{streams}".encode())
-        found = planned_files(locate(folder) / "history", checkpoint, len(plans) - 1)
-    if (numbers := [number_of(each) for each in found]) != due:
-        raise ValueError(f"the files are {numbers}")
+        batch = len(plans) - 1
+        numbers = [number_of(each) for each in planned_files(history, checkpoint, batch)]
+        if numbers != due:
+            raise ValueError(f"the files are {numbers}")
+        last = 2 * due[-1] + 1 if due else None
+        assert read_planned(history, checkpoint, batch) == Reading(2 * len(due), last)
 
 
 def _time(own: Mapping[str, Any]) -> None:
@@ -90,7 +95,9 @@ def _place(first: Sequence[int]) -> None:
     assert after == Timeline(7, 9, 3)
 
 
-_AT_0, _AT_1, _AT_2 = (f'{{"next": {at}, "first": 0, "requests": []}}' for at in range(3))
+_AT_0, _AT_1, _AT_2 = (
+    f'{{"next": {at}, "first": {first}, "requests": []}}' for at, first in ((0, -1), (1, 0), (2, 1))
+)
 COUNTED: Mapping[str, Callable[[Any], object]] = {
     "counted": _count,
     "dropped": _drop,
@@ -106,9 +113,10 @@ OF_ACCOUNTS: Sequence[tuple[str, Any, Any, str]] = (
     ("dropped", ("one", _AT_1), ("two", _AT_1), "belongs to the history"),
     ("dropped", ("one", _AT_1), ("one", ""), "has read nothing yet"),
     ("dropped", ("one", _AT_1), ("one", _AT_0), "number is 1; it can be at most 0, because"),
+    ("dropped", ("one", _AT_1), ("one", f"{_AT_1}\n{_AT_0}"), "it can be at most 0, because"),
     ("dropped", ("one", _AT_1), ("one", "-"), "is not the checkpoint of a query that reads a hist"),
     ("planned", ([_AT_1], [0]), ([_AT_0], [0]), "the files are []"),
-    ("planned", ([f"{_AT_1}\n{_AT_2}"], [0, 1]), ([_AT_2], [0]), "the files are [0, 1]"),
+    ("planned", ([f"{_AT_1}\n{_AT_2}"], [0, 1]), ([_AT_2], [0]), "the files are [1]"),
     ("planned", ([_AT_1, _AT_2], [1]), ([_AT_1, _AT_1], [1]), "the files are []"),
     ("planned", ([f"{_AT_0}\n{_AT_1}", f"{_AT_1}\n{_AT_2}"], [1]), ([_AT_2] * 2, [0]), "are []"),
     ("timed", {"upstreams": 1, "insert_every_us": 1}, {"upstreams": 1}, "no time of an arrival"),

@@ -328,9 +328,14 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("landed", _write(LAST), _write(LAST, row=1), "has written another 00000007.parquet"),
     ("landed", _write(LAST + 1), _write(LAST + 1, "other"), "of another history, other: 00000008"),
     ("left out", {"name": "x_.csv"}, {"name": "_x.csv"}, "is hidden: its name begins with _"),
-    ("left out", {"name": "x=1/a"}, {"name": "x/a"}, "lies in a folder below, and recursiveFile"),
+    (
+        "left out",
+        {"name": "x=1/a"},
+        {"name": "x=1/y/a"},
+        "lies in a folder below, and recursiveFile",
+    ),
     ("left out", {"name": "x/a", "is_recursive": True}, {"name": ".a"}, "is hidden"),
-    ("left out", {"name": "x/a", "path": "/*"}, {"name": "x/_a", "path": "/?"}, "is hidden"),
+    ("left out", {"name": "x/a", "path": "/*"}, {"name": "xy/_a", "path": "/x*"}, "is hidden"),
     (
         "left out",
         {"name": "x/a", "path": "/{x,y}/[ab]"},
@@ -343,7 +348,7 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     (
         "left out",
         {"known": 0},
-        {"known": 1},
+        {"known": 1, "max_age_ms": 0},
         "was rewritten under the name of a file that was read",
     ),
     ("shortened", LAST, LAST + 1, "number is 8; it can be at most 7, because"),

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spark_impl.grouping.store import SENDER, GroupingStore
@@ -18,6 +18,7 @@ NUMBERS = st.sets(st.integers(0, 120), max_size=4)
 NOT_LOGGED = st.sets(st.sampled_from([".7.crc", "8.tmp", ".9.a1.tmp", "notes", "12x"]), max_size=3)
 
 
+@example({0}, {".9.a1.tmp"}, 0)
 @given(NUMBERS, NOT_LOGGED, st.integers(-1, 120))
 def test_a_checkpoint_that_was_lost_or_rolled_back_is_noticed(
     tmp_path_factory: pytest.TempPathFactory, logged: set[int], others: set[str], last: int

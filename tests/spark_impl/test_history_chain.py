@@ -1,5 +1,6 @@
 """Files of a history that were rewritten, swapped or brought from elsewhere are named."""
 
+import hashlib
 import json
 import threading
 from collections import Counter
@@ -13,10 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_impl import slack
+from spark_impl.retention import drop_before
 from spark_impl.runtime import histories, history_chain, provenance
 from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append, file_of, numbers, read_parquet
 from spark_impl.runtime.history_chain import (
+    NOTE,
     note_landed,
     note_of_next,
     require_chain,
@@ -39,11 +42,11 @@ def history(folder: Path | Location, files: int = FILES, first: int = 0) -> Loca
     return locate(folder)
 
 
-def landed(folder: Path, identity: str) -> Location:
+def landed(folder: Path, identity: str, files: int = FILES) -> Location:
     """Write a history as a landing does."""
     place = locate(folder)
     (place / "_landing.json").write_bytes(f'{{"landing": "{identity}"}}'.encode())
-    for number in range(FILES):
+    for number in range(files):
         note = note_of_next(place, number, identity)
         rows = pa.table({"seq": [number]}).replace_schema_metadata(note)
         histories.write_parquet(rows, file_of(place, number), is_new=True)
@@ -67,6 +70,36 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, at: int) -> None:
     sentence = rf"/h/{at:08d}\.parquet is missing, but {at - 1:08d}\.parquet is there"
     with pytest.raises(InputProblem, match=sentence):
         require_chain(made, range(at, at + 1))
+
+
+def test_a_file_that_is_not_whole_has_its_own_turn(tmp_path: Path) -> None:
+    """Nobody has to wait for a file that is on its way, before the file itself is due."""
+    made = history(tmp_path / "h", 3)
+    file = file_of(made, 2)
+    file.write_bytes(file.read_bytes()[:-1])
+    require_chain(made, range(2))
+    with pytest.raises(InputProblem, match=r"00000002\.parquet is not a Parquet file"):
+        require_chain(made, range(3))
+
+
+def test_a_note_has_the_digest_of_the_footer_before(tmp_path: Path) -> None:
+    """Histories of other versions of Straggler have it."""
+    made = history(tmp_path / "h", 2)
+    content = file_of(made, 0).read_bytes()
+    size = int.from_bytes(content[-8:-4], "little")
+    due = {"before": hashlib.sha256(content[-8 - size : -8]).hexdigest()}
+    assert json.loads(pq.read_metadata(file_of(made, 1).path).metadata[NOTE]) == due
+
+
+def test_numbers_of_files_have_an_order_and_no_bound(tmp_path: Path) -> None:
+    made, first = locate(tmp_path / "h"), 99_999_999
+    for number in (0, 1):
+        with nullcontext() if not number else pytest.raises(InputProblem, match="at most 0, beca"):
+            assert drop_before(made, number, readers=()) == 0
+    histories.write_parquet(pa.table({"seq": [first]}), file_of(made, first))
+    history(made, 2, first=first + 1)
+    assert numbers(made) == range(first, first + 3)
+    assert drop_before(made, first + 1, readers=()) == first + 1
 
 
 @pytest.mark.parametrize("noted", [FILES - 3, FILES - 2, None])
@@ -111,7 +144,7 @@ def test_a_store_checks_a_history_until_it_has_an_id(tmp_path: Path, is_noted: b
     writer = TableWriter(store.root, made)
     for _ in range(2):
         note_history(writer)
-    landed(tmp_path / "h", "other")
+    landed(tmp_path / "h", "other", files=0)
     with pytest.raises(InputProblem, match="/s belongs to") if is_noted else nullcontext():
         note_history(writer)
     noted = require_view(store.root).history
@@ -176,9 +209,12 @@ def test_a_reader_knows_the_last_file_that_it_has_read(tmp_path: Path) -> None:
     """Files behind another file than it has read are refused, though they follow that one."""
     made = history(tmp_path / "h", 2)
     reader = HistoryReader(made, made / "requests", is_mixed=False)
-    offset = reader.initialOffset()
-    for _ in range(2):
-        _files, offset = reader.read(offset)
+    start = reader.initialOffset()
+    _files, first = reader.read(start)
+    _files, offset = reader.read(first)
+    both = [(str(file_of(made, number)),) for number in range(2)]
+    assert [*reader.readBetweenOffsets(start, offset)] == both
+    assert [*reader.readBetweenOffsets({**start, "next": -1}, first)] == both[:1]
     last = file_of(made, 1)
     content = last.read_bytes()
     last.remove()
@@ -198,6 +234,53 @@ def test_a_reader_knows_the_last_file_that_it_has_read(tmp_path: Path) -> None:
     for number in (0, 1):  # nobody has to keep what was read
         file_of(made, number).remove()
     assert [*reader.read(offset)[0]] == [(str(file_of(made, 2)),)]
+
+
+def test_a_run_ends_where_the_history_ended_when_it_began(tmp_path: Path) -> None:
+    made = history(tmp_path / "h", 1)
+    reader = HistoryReader(made, made / "requests", is_mixed=False)
+    start = reader.initialOffset()
+    reader.prepareForTriggerAvailableNow()
+    history(made, 1, first=1)
+    files, offset = reader.read(start)
+    assert [*files] == [(str(file_of(made, 0)),)]
+    assert reader.read(offset)[1] == offset
+    file_of(made, 0).remove()  # it is due if the first micro-batch was never planned
+    with pytest.raises(InputProblem, match=r"00000000\.parquet is to be read next and is missing"):
+        reader.read(start)
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_a_request_follows_the_files_before_it_and_is_kept_for_a_repetition(
+    tmp_path: Path, is_mixed: bool
+) -> None:
+    made, name = history(tmp_path / "h", 2), "00000001-ab.parquet"
+    reader = HistoryReader(made, made / "requests", is_mixed=is_mixed)
+    (made / "requests" / name).write_bytes(b"")
+    offset, found = reader.initialOffset(), []
+    for _ in range(4):
+        files, offset = reader.read(offset)
+        found.append([locate(file).name for (file,) in files])
+        found[-1] += ["kept"] * (made / "requests" / name).exists()
+    first, second = (f"{number:08d}.parquet" for number in range(2))
+    both = [[second, name, "kept"], ["kept"]] if is_mixed else [[name, "kept"], [second, "kept"]]
+    assert found == [[first, "kept"], *both, ["kept"] * is_mixed]
+
+
+def test_two_queries_find_one_id_for_a_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one gives it an id after the first one has looked for it."""
+    made, one, other = history(tmp_path / "h", 1), make(tmp_path / "one"), make(tmp_path / "other")
+
+    def look_late(folder: Location) -> range:
+        monkeypatch.undo()
+        note_history(TableWriter(other.root, made))
+        return numbers(folder)
+
+    monkeypatch.setattr(provenance, "numbers", look_late)
+    note_history(TableWriter(one.root, made))
+    assert require_view(one.root).history == require_view(other.root).history
 
 
 def test_of_two_landings_that_begin_a_history_one_is_refused(

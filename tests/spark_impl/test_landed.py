@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_impl.runtime.cell_arrays import shown
-from spark_impl.runtime.columns import REASON_FUTURE
+from spark_impl.runtime.columns import REASON_FUTURE, in_order
 from spark_impl.runtime.landing import Landing
 from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.test_landing import landing_of, rows
@@ -43,6 +43,7 @@ def test_a_row_is_shown_whatever_times_are_in_it(
         try:
             assert cell == alone[0].as_py()
         except (OverflowError, ValueError):
+            assert str(cell).isprintable()
             assert str(number) in str(cell) or re.match(r"-?\d+-\d\d-\d\d", str(cell))
 
 
@@ -81,6 +82,7 @@ def test_a_clock_that_runs_ahead_closes_no_window(land: Land, tmp_path: Path) ->
     for name, kept, guard in (
         ("one", [1.0, 3.0], {}),
         ("hour", [3.0], {"max_future": "1 hour"}),
+        ("at_once", [], {"max_future": "0 s"}),
         ("unguarded", [1.0, 2.0, 3.0], {"max_future": None}),
     ):
         landing = land(table, name, arrival="a", **guard)
@@ -126,13 +128,13 @@ def test_times_of_arrival_order_rows_and_never_decrease(
 ) -> None:
     stream = stream_of(spark, tmp_path / "in", "ts long, at long, v double")
     landing = landing_of(stream, tmp_path, key=None, arrival="at", time_unit="us")
-    put_rows(tmp_path / "in", "a", [{"ts": 5, "at": 10, "v": 0}, {"ts": 1, "at": 40, "v": 3}])
+    put_rows(tmp_path / "in", "a", [{"ts": 5, "at": -9, "v": 0}, {"ts": 1, "at": 40, "v": 3}])
     put_rows(tmp_path / "in", "b", [{"ts": 9, "at": 20, "v": 1}, {"ts": 2, "at": 30, "v": 2}])
     landing.run_available()
     put_rows(tmp_path / "in", "c", [{"ts": 7, "at": 35, "v": 4}, {"ts": 6, "at": 50, "v": 5}])
     landing.run_available()
     assert rows(tmp_path, "value", "event_time_us", "arrival_us") == [
-        (0, 5, 10),
+        (0, 5, -9),
         (1, 9, 20),
         (2, 2, 30),
         (3, 1, 40),
@@ -169,3 +171,8 @@ def test_partitions_of_kafka_are_merged_by_time_and_keep_their_order(
     landing_of(stream, tmp_path, value="offset", key=None, time_unit="us").run_available()
     found = [ts for (ts,) in rows(tmp_path, "event_time_us")]
     assert found == [9, 105, 106, 10, 11, 107, 12, 108]
+
+
+def test_partitions_of_other_sources_take_turns(spark: SparkSession) -> None:
+    found = in_order(spark.range(0, 9, 1, 3), by_arrival=False).collect()
+    assert [row.id for row in found] == [0, 3, 6, 1, 4, 7, 2, 5, 8]

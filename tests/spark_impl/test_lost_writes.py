@@ -1,6 +1,8 @@
 """A process that dies at any write, and a history that loses rows: no answer is wrong."""
 
 import json
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import product
@@ -297,10 +299,26 @@ def test_a_checkpoint_behind_what_was_landed_or_listed_is_refused(
         plan_of(checkpoint, batch).write_bytes(str(batch).encode())
         run_landing(tmp_path, batch, [0 if lands else None], None)
     run_landing(tmp_path, -1, [], None)._require_last()
+    plan_of(checkpoint, 0).remove()  # Spark keeps the plans of the last hundred
+    run_landing(tmp_path, -1, [], None)._require_last()
+    plan_of(checkpoint, 0).write_bytes(b"0")
     for batch in (2, 1, 0):
         plan_of(checkpoint, batch).remove()
         with pytest.raises(InputProblem, match=f"is at batch {batch}, .*/history at 2 already$"):
             run_landing(tmp_path, -1, [], None)._require_last()
+
+
+@pytest.mark.parametrize(("file_h", "folder_h", "stays"), [(25, 25, 0), (25, 23, 1), (23, 25, 1)])
+def test_files_that_a_task_has_left_are_removed_after_a_day(
+    tmp_path: Path, file_h: int, folder_h: int, stays: bool
+) -> None:
+    file = tmp_path / "_scratch" / "a" / "b"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    for path, hours in ((file, file_h), (file.parent, folder_h)):
+        os.utime(path, (time.time() - 3_600 * hours,) * 2)
+    landing._remove_old(locate(tmp_path / "_scratch"))
+    assert file.exists() == stays
 
 
 def test_a_landing_misses_its_last_file(tmp_path: Path) -> None:

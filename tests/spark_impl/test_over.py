@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 import straggler
 from model.vocabulary import WatermarkConfig, stable_hash
 from spark_impl.aggregates import avg, count, median, sum_
+from spark_impl.landed import LandedQueries
 from spark_impl.over import Aggregates, Stream, Windows
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Ledger
@@ -65,8 +66,41 @@ def answers(found: DataFrame, name: str = "") -> dict[tuple[str, int], tuple[Any
     }
 
 
+class Part:
+    """A landing or a query that notes what is asked of it, and may fail."""
+
+    def __init__(self, name: str, noted: list[str], failing: Sequence[str]) -> None:
+        self._name, self._noted, self._failing = name, noted, failing
+
+    def note(self, *_: object) -> "Part":
+        self._noted.append(self._name)
+        if self._name in self._failing:
+            raise QueryProblem(self._name)
+        return self
+
+    run_available = flush = start = note
+
+    def stop(self) -> None:
+        self._noted.append(f"{self._name} stops")
+
+
+def test_the_first_failure_of_several_is_told_and_none_is_left_running() -> None:
+    noted: list[str] = []
+    parts: Any = {name: Part(name, noted, ["b", "c"]) for name in ("landing", *"abcd")}
+    landing = parts.pop("landing")
+    queries = LandedQueries(landing, parts, {}, None)  # type: ignore[arg-type]  # no Spark is asked
+    for run in (queries.run_available, queries.flush):
+        with pytest.raises(QueryProblem, match=r"^b$"):
+            run()
+        assert noted == ["landing", *"abcd"]
+        noted.clear()
+    with pytest.raises(QueryProblem, match=r"^b$"):
+        queries.start()
+    assert noted == ["landing", "a", "b", "a stops", "landing stops"]
+
+
 def test_one_aggregate_of_several_fails_and_all_are_exact_in_the_end(
-    windows: Callable[[], Windows], tmp_path: Path
+    source: Callable[[], Stream], windows: Callable[[], Windows], tmp_path: Path
 ) -> None:
     def fail(answers: DataFrame, batch: int) -> None:
         raise RuntimeError(f"no room for batch {batch}")
@@ -106,6 +140,11 @@ def test_one_aggregate_of_several_fails_and_all_are_exact_in_the_end(
     assert {name: each.batch for name, each in query.progress().items()} == dict.fromkeys(
         query.queries, 2
     )
+    same = sum_("watts"), avg("celsius").alias("warmth")
+    other = source().window("20 seconds").agg(count().alias("a"), *same)
+    with pytest.raises(InputProblem, match="answers/sum_watts belongs to another query"):
+        other.store_in(tmp_path / "kept")
+    assert not (tmp_path / "kept" / "answers" / "a").exists(), "nothing is made before a refusal"
 
 
 @pytest.mark.long
@@ -179,7 +218,7 @@ KINDS = [
 
 
 def test_limits_are_asked_by_the_landing_and_by_the_query(
-    source: Callable[[], Stream], tmp_path: Path
+    source: Callable[..., Stream], tmp_path: Path
 ) -> None:
     kept, (row, *rows) = tmp_path / "kept", ["a,3,1", "a,4,x", "a,?,2", "a,90,1", "a,5,1"]
     add(tmp_path, 1, [row])
@@ -187,6 +226,10 @@ def test_limits_are_asked_by_the_landing_and_by_the_query(
     with pytest.raises(InputProblem, match=r"^max_late is 0; it must be None, because late rows"):
         source().window("10 seconds").sum("watts").store_in(kept, max_late=0)
     assert not kept.exists()
+    grouped = source(group_columns=["celsius"]).window("10 seconds").sum("watts")
+    first = ["celsius", "key", "window", "value", "coverage", "state", "task", "start_us", "end_us"]
+    others = ["n", "revision", "n_rcv", "required", "n_refused"]
+    assert grouped.store_in(tmp_path / "grouped").results().columns == [*first, *others]
 
     def run(max_refused: float | None, max_late: float | None = None) -> None:
         windows = source().window("10 seconds", max_wait="5 seconds").sum("watts")
@@ -263,21 +306,26 @@ def test_files_that_spark_never_reads_are_named(spark: SparkSession, tmp_path: P
         stream = spark.readStream.schema("ts string, v string").options(
             pathGlobFilter="*.{csv,tsv}"
         )
-        return landing_of(stream.csv(str(tmp_path / "in")), tmp_path, key=None)
+        files, others = stream.csv(str(tmp_path / "in")), stream.csv(str(tmp_path / "others"))
+        # Spark reads another source once, however often a stream has it, and a table is none.
+        several = others.crossJoin(spark.range(1)).drop("id").union(others).union(files)
+        return landing_of(several, tmp_path, key=None)
 
     def put(name: str, at: int) -> None:
         (tmp_path / "in" / name).write_text("1,1\n", encoding="utf-8")
         os.utime(tmp_path / "in" / name, (at * 86_400, at * 86_400))
 
     (tmp_path / "in" / "below").mkdir(parents=True)
+    (tmp_path / "others").mkdir()
     for name in ("again.csv", "a b.csv", "below/deep.csv", "notes.txt", "_hidden.csv"):
         put(name, at=100)
+    put("first.csv", at=94)
     open_landing().run_available()
     put("again.csv", at=101)
     put("old.csv", at=92)
     landing = open_landing()
     landing.run_available()
-    assert landing.ledger().landed == 2
+    assert landing.ledger().landed == 3
     put("to_come.csv", at=99)
     reasons = {Path(file).name: reason for file, reason in landing.left_out()}
     assert reasons == {

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -30,7 +30,7 @@ from spark_impl.runtime import histories, queries, sources
 from spark_impl.runtime.cell_times import Duration
 from spark_impl.runtime.failures import QueryProblem, sentence_of
 from spark_impl.runtime.limits import Limits
-from spark_impl.runtime.queries import STARTS, TOO_SLOW, Runnable, log
+from spark_impl.runtime.queries import TOO_SLOW, Runnable, log
 from spark_impl.runtime.session import EnvironmentProblem, session
 from spark_impl.runtime.sources import _register
 from spark_impl.runtime.storage import locate
@@ -234,15 +234,15 @@ def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
     return len(begun), told
 
 
-ALWAYS = [SLOW] * STARTS
+ALWAYS = [SLOW] * 3
 
 
 @pytest.mark.parametrize(
     ("ends", "begun", "said"),
     [
         ([None], 1, ""),
-        ([*ALWAYS[1:], None], STARTS, ""),
-        (ALWAYS, STARTS, f"{TOO_SLOW}."),
+        ([*ALWAYS[1:], None], 3, ""),
+        (ALWAYS, 3, f"{TOO_SLOW}."),
         ([SLOW, OTHERWISE], 2, "something else"),
     ],
 )
@@ -256,6 +256,27 @@ def test_a_query_whose_worker_was_too_slow_is_begun_again(
     caplog.set_level(logging.INFO, log.name)
     assert starts(tmp_path, ends) == (begun, said)
     assert [f"starts again: {TOO_SLOW}" in each for each in caplog.messages] == [True] * (begun - 1)
+
+
+@pytest.mark.parametrize("run", [Runnable.run_available, Runnable.start])
+def test_rows_at_which_a_query_stopped_are_removed_when_they_count(
+    tmp_path: Path, run: Callable[[Runnable], object]
+) -> None:
+    class Made(Runnable):
+        _root = locate(tmp_path)
+        _limits = Limits()
+
+        def _start(self, interval: Duration | None = None) -> StreamingQuery:
+            self._limits.settle(3)
+            ended = SimpleNamespace(awaitTermination=lambda: None, stop=lambda: None)
+            return cast(StreamingQuery, ended)
+
+    files = [tmp_path / "_stopped" / f"{batch:08d}.parquet" for batch in (3, 4)]
+    files[0].parent.mkdir()
+    for file in files:
+        file.touch()
+    run(Made())
+    assert [file.exists() for file in files] == [False, True]
 
 
 # ------------------------------------------------------------------------ the session of the user
@@ -281,3 +302,16 @@ def test_the_active_session_stays_that_of_the_user(before: str | None) -> None:
     _register(spark)
     assert seen == ["the query's"]
     assert active[-1] == before
+
+
+@pytest.mark.parametrize("own", [None, "the user's"])
+def test_the_settings_of_the_user_stay_behind_a_start(own: str | None) -> None:
+    (name, ours), *_ = queries._LOCAL_SETTINGS.items()
+    kept = {} if own is None else {name: own}
+    before = dict(kept)
+    conf = SimpleNamespace(get=kept.get, set=kept.__setitem__, unset=kept.__delitem__)
+    spark: Any = SimpleNamespace(conf=conf)
+    for address, there in (("/checkpoint", own or ours), ("s3://bucket/checkpoint", own)):
+        with queries.settings_of_start(spark, locate(address)):
+            assert kept.get(name) == there
+        assert kept == before

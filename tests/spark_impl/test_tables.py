@@ -1,5 +1,6 @@
 """Tables of stores: who commits, what counts, what readers are told, and who else can read them."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from pyspark.sql import SparkSession
 
-from spark_impl.runtime import tables
+from spark_impl.runtime import queries, tables
+from spark_impl.runtime.histories import write_parquet
 from spark_impl.runtime.storage import InputProblem, Location, locate
 from spark_impl.runtime.stores import Draft, TableStore, claim, require_view
 from spark_impl.runtime.tables import TableWriter
@@ -61,7 +64,10 @@ def test_a_version_has_all_rows_of_its_micro_batches(place: Location) -> None:
     writer = TableWriter(store.root)
     for batch in range(3):
         draft_of(store, writer, batch).commit()
+    files = [each.children() for each in store.root.children("kind=.*")]
     assert (store.at().view.last, Draft(store, writer, 2).is_new) == (2, False)
+    draft_of(store, writer, 2).commit()  # Spark repeats it after a crash
+    assert [each.children() for each in store.root.children("kind=.*")] == files
     assert starts(store) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
     assert starts(store, "pending") == [2], "the others were replaced"
     view = require_view(store.root)
@@ -154,7 +160,30 @@ def test_paths_that_delta_takes_for_others_are_refused(tmp_path: Path, name: str
     assert not list(tmp_path.iterdir())
 
 
+def test_rows_of_a_micro_batch_are_found_in_a_merged_file(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make(tmp_path / "s")
+    writer, file = TableWriter(store.root), store.file("result", 1, "merged")
+    Draft(store, writer, 0).commit()
+    write_parquet(rows(0, 4).append_column("batch", pa.array([0, 0, 1, 1])), file)
+    draft = Draft(store, writer, 1)
+    draft.take("result", [file])
+    draft.commit()
+    store.write("result", 1, rows(2), "of-a-dead-task")
+    for few in (1, 0):  # many files are chosen by a pattern
+        monkeypatch.setattr(queries, "FEW", few)
+        found = queries.read_table(spark, store.at(), "result", 1, 1)
+        assert sorted(row.start_us for row in found.collect()) == [2, 3]
+
+
 def test_a_half_made_table_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "s" / "_delta_log").mkdir(parents=True)
     (tmp_path / "s" / "_delta_log" / "_commit_4711.json.tmp").touch()
     assert make(tmp_path / "s").at().view.last == -1
+    shutil.copytree(tmp_path / "s" / "_delta_log", tmp_path / "t" / "_delta_log" / "of another")
+    (tmp_path / "t" / "notes").touch()
+    with pytest.raises(
+        InputProblem, match="/t is neither an empty folder nor the store of a query"
+    ):
+        make(tmp_path / "t")

@@ -10,10 +10,20 @@ from deltalake import write_deltalake
 
 from model.vocabulary import GroupingConfig
 from spark_impl.grouping.store import REJECTED, open_store
-from spark_impl.runtime.accounts import Reading, ledger, write_account
-from spark_impl.runtime.histories import REFUSED
-from spark_impl.runtime.storage import locate
-from spark_impl.runtime.stores import Draft
+from spark_impl.runtime.accounts import (
+    Ledger,
+    Reading,
+    first_unread,
+    ledger,
+    ledger_of_landing,
+    write_account,
+)
+from spark_impl.runtime.columns import FAULTS
+from spark_impl.runtime.histories import REFUSED, append, file_of, write_parquet
+from spark_impl.runtime.landed_files import BATCH, PLAN, READ, name_of_list
+from spark_impl.runtime.provenance import note_history
+from spark_impl.runtime.storage import InputProblem, locate
+from spark_impl.runtime.stores import Draft, require_view
 from spark_impl.runtime.tables import KIND, TableWriter, create
 from tests.straggler.command import Straggler, assert_refused
 
@@ -21,14 +31,19 @@ REASON = "value is not a finite number"
 
 
 def write_batch(
-    folder: Path, batch: int, read: int, refused: int, places: Mapping[str, int]
+    folder: Path,
+    batch: int,
+    read: int,
+    refused: int,
+    places: Mapping[str, int],
+    seq: int | None = None,
 ) -> None:
-    """Write a micro-batch of a store, with a list of refused rows."""
+    """Write a micro-batch of a store, with a list of refused rows and the last number read."""
     store = open_store(locate(folder), GroupingConfig(2))
     draft = Draft(store, TableWriter(store.root), batch)
     rows = pa.Table.from_pylist([{"seq": n, "reason": REASON} for n in range(refused)], REFUSED)
     draft.write(REJECTED, rows)
-    write_account(draft, Reading(read, None), {"refused": refused, **places})
+    write_account(draft, Reading(read, seq), {"refused": refused, **places})
     draft.commit()
 
 
@@ -97,9 +112,47 @@ def test_a_folder_that_is_no_store_is_refused(straggler: Straggler, tmp_path: Pa
 
 
 def test_rows_that_two_streams_share_count_with_each(store: Path) -> None:
-    write_batch(store, 2, 100, 0, {"unasked": -60, "answered": 160})
+    write_batch(store, 2, 100, 0, {"unasked": -1, "answered": 101})
     found = ledger(store)
-    assert (found.read, found.unasked, found.balances) == (1_660, 0, True)
+    assert (found.read, found.unasked, found.balances) == (1_601, 0, True)
+
+
+def test_rows_that_a_landing_has_wait_for_a_query_that_has_read_none(tmp_path: Path) -> None:
+    """A micro-batch was planned twice: the list of the plan that was landed counts."""
+    history = locate(tmp_path / "history")
+    (history / "_landing.json").write_bytes(b'{"landing": "one"}')
+    kept = {BATCH: "0", PLAN: str(0xAB), READ: "3"}
+    rows = pa.table({"seq": [0, 1], "arrival_us": [5, 5]}).replace_schema_metadata(kept)
+    write_parquet(rows, file_of(history, 0))
+    for batch, plan in ((0, 0xAB), (0, 0xAC), (1, 0xAD)):  # of the last one no row landed
+        reason = f"of plan {plan:x}"
+        listed = pa.Table.from_pylist([{"column": "at", "reason": reason}], FAULTS)
+        write_parquet(listed, history / "_rejected" / name_of_list(batch, plan, 1, 1))
+    store = open_store(locate(tmp_path / "store"), GroupingConfig(2))
+    note_history(TableWriter(store.root, history))
+    refused = {"landing": {"at of plan ab": 1, "at of plan ad": 1}}
+    assert ledger(store.root) == Ledger(4, 2, refused, pending=2)
+    assert first_unread(require_view(store.root)) == 0
+    assert ledger_of_landing(history) == Ledger(4, 2, refused, pending=2)
+    for batch in range(2):
+        write_batch(tmp_path / "store", batch, 1, 1, {}, seq=batch)
+    refused["query"] = {REASON: 2}  # several columns hold values
+    assert (ledger(store.root), first_unread(require_view(store.root))) == (
+        Ledger(4, 2, refused),
+        2,
+    )
+    note = {"landing": "one", "value": "watts"}
+    (history / "_landing.json").write_bytes(json.dumps(note).encode())
+    assert ledger(store.root).refused["query"] == {REASON.replace("value", "watts"): 2}
+    write_batch(tmp_path / "store", 2, 1, 0, {"unasked": -1, "answered": 2}, seq=1)
+    assert (ledger(store.root).landed, first_unread(require_view(store.root))) == (None, None)
+    write_batch(tmp_path / "other", 0, 1, 0, {"answered": 1}, seq=0)  # of no landing
+    assert first_unread(require_view(locate(tmp_path / "other"))) is None
+    append(history, pa.table({"seq": [2], "arrival_us": [6]}))
+    with pytest.raises(InputProblem, match=r"00000001.parquet was not written by a landing"):
+        ledger_of_landing(history)
+    with pytest.raises(InputProblem, match="/store is not the history of a landing"):
+        ledger_of_landing(store.root)
 
 
 def test_a_store_of_an_earlier_version_has_no_ledger(straggler: Straggler, tmp_path: Path) -> None:
