@@ -65,9 +65,8 @@ class Chain:
         *,
         load: LoadRules | None = None,
     ) -> None:
-        most = config.workers if load is None else load.most
         packages.prepare_workers(spark.sparkContext)
-        check_slots(spark, max([most, *(each.workers for each in config.decisions)]))
+        check_slots(spark, config.workers if load is None else load.most)
         self._spark = spark
         self._crew = Crew(spark)
         self._free = dict(free or {})
@@ -166,8 +165,7 @@ class Chain:
         view = self.writer.look()
         if view.last != self.epochs - 1:
             raise self._moved_on()
-        known = self._register
-        known._replace(flush=self.flushed or known.flush).require_open(self.store.root)
+        self._register._replace(flush=self.flushed).require_open(self.store.root)
         self.writer.require_columns(
             each for stream in STREAMS for each in self.store.fields(stream)
         )
