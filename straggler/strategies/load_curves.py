@@ -101,6 +101,10 @@ def courses(draw: st.DrawFn) -> Course:
     for epoch, load in enumerate(curve):
         elapsed_us = draw(st.sampled_from([1, 7, UNIT_US, UNIT_US, UNIT_US, 3 * UNIT_US]))
         m = draw(st.sampled_from([1, 2, 3, 5]))
+        if draw(st.sampled_from([False, False, True])):
+            limit = draw(st.sampled_from([rules.tau0, rules.tau1, rules.tau2]))
+            measured.append(Measured(epoch, UNIT_US, (round(limit * UNIT_US),) * m))
+            continue
         spread = st.floats(0.5, 1.5, allow_subnormal=False)
         busy_us = tuple(int(elapsed_us * load / 4 * draw(spread)) for _ in range(m))
         measured.append(Measured(epoch, elapsed_us, busy_us))
