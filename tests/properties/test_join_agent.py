@@ -1,4 +1,4 @@
-"""What other processes are told of a chain, without Spark: stores of before, and one by hand."""
+"""Answers of a chain to other processes, without Spark: stores of before, and one by hand."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -130,7 +130,7 @@ def test_what_is_complete_lies_below_a_time(tmp_path: Path) -> None:
 def test_of_streams_that_are_equally_far_r_is_named(
     tmp_path: Path, lateness_us: int | None, held_by: str | None
 ) -> None:
-    """Without a lateness there are no watermarks, and no stream holds the other one back."""
+    """Watermarks need a lateness: without one no stream holds the other one back."""
     write_epochs(tmp_path, replace(CONFIG, lateness_us=lateness_us), 3)
     assert progress(tmp_path).held_by == held_by
 
@@ -171,7 +171,7 @@ def test_a_chain_that_lacks_what_another_one_has_begun_is_opened_again(
 def test_a_function_is_not_called_for_another_query_of_its_name(
     tmp_path: Path, opened: Callable[..., Chain], is_replaced: bool
 ) -> None:
-    """It is withdrawn before it has begun, so its name is free."""
+    """Withdraw it before it has begun, so that its name is free."""
     one = opened(BOTH, {"f": max})
     one.note()
     if is_replaced:

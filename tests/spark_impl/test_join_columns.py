@@ -52,12 +52,12 @@ def with_more(rows: DataFrame) -> DataFrame:
 def test_a_history_has_a_value_unless_its_files_have_several(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """So it is if one of the two streams has columns; without files nothing is known."""
-    for given, has_value in ({}, True), ({"r_columns": NUMBERS}, False):
+    """Columns of one stream are enough; without files nothing is known."""
+    for given, has_value in (None, True), (NUMBERS, False):
         land(tmp_path / "several", ("R", "a", 1.0, 5.0))
-        for rows in from_history(spark, tmp_path / "several", **given):
+        for rows in from_history(spark, tmp_path / "several", r_columns=given):
             assert ("value" in rows.columns) == has_value
-        assert "value" in from_history(spark, tmp_path / "none", **given)[1].columns
+        assert "value" in from_history(spark, tmp_path / "none", r_columns=given)[1].columns
     with pytest.raises(ValueError, match="the kind of 'pm25' in s_columns is 'float'; it must be"):
         from_history(spark, tmp_path / "several", s_columns={"pm25": "float"})
 

@@ -138,7 +138,7 @@ class Alone:
 def test_a_worker_is_busy_while_it_does_not_wait(
     monkeypatch: pytest.MonkeyPatch, rows_max: int
 ) -> None:
-    """It hands on every pair, however many it may hold."""
+    """Let it hand on every pair, however many it may hold."""
     links, found = Alone(), list[tuple[int, int]]()
     monkeypatch.setattr(driving, "ROWS_MAX", rows_max)
     monkeypatch.setattr(driving, "time", SimpleNamespace(monotonic=lambda: links.now_s))
