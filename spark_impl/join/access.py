@@ -96,6 +96,10 @@ def access_of(predicate: Predicate, stream: str, window_us: int) -> Access:
 
 def _best(parts: list[Predicate], stream: str, window_us: int) -> Access:
     """Return the best way for conditions that compare columns."""
+    equal = {_columns(part, stream): None for part in parts if isinstance(part, Equi)}
+    if equal:
+        stored, probing = zip(*equal, strict=True)
+        return Access(EQUAL, stored, probing)
     spans: dict[tuple[str, str], list[Span]] = {}
     either: dict[tuple[str, str], tuple[tuple[Span, ...], ...]] = {}
     for part in parts:
@@ -103,10 +107,6 @@ def _best(parts: list[Predicate], stream: str, window_us: int) -> Access:
             spans.setdefault(_columns(part, stream), []).extend(found)
         else:
             either.setdefault(_columns(part, stream), tuple((span,) for span in found))
-    equal = {_columns(part, stream): None for part in parts if isinstance(part, Equi)}
-    if equal:
-        stored, probing = zip(*equal, strict=True)
-        return Access(EQUAL, stored, probing)
     time = spans.pop((EVENT_TIME, EVENT_TIME), [])
     for (own, other), all_of in spans.items():
         if _is_closed(all_of):
@@ -131,9 +131,8 @@ def _columns(part: Predicate, stream: str) -> tuple[str, str]:
 
 def _spans(part: Predicate, stream: str) -> tuple[Span, ...]:
     """Return what a condition asks of the values stored for a stream: one of these spans."""
-    if isinstance(part, Equi | Band):
-        eps = part.eps if isinstance(part, Band) else 0
-        return (Span(-eps, eps),)
+    if isinstance(part, Band):
+        return (Span(-part.eps, part.eps),)
     if isinstance(part, Apart):
         return Span(None, -part.eps, strict=True), Span(part.eps, None, strict=True)
     found: tuple[Span, ...]

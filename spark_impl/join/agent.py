@@ -33,7 +33,7 @@ from model.vocabulary.join_conditions import write_condition
 from model.vocabulary.join_predicates import TIME
 from spark_impl.join import register
 from spark_impl.join.answers import require_history
-from spark_impl.join.checkpoint import decode_state
+from spark_impl.join.checkpoint import decode_state, empty_state
 from spark_impl.join.columns import names_of
 from spark_impl.join.given import declare_for, read_select
 from spark_impl.join.matching import tuples_from_arrow
@@ -308,8 +308,8 @@ def _ranks_held(place: ChainStore) -> Held:
     """Return the ranks of the tuples that all workers hold, by stream."""
     files = place.states(STATE, place.view.last).values()
     states = [decode_state(place.read_state(each, STATE)["content"]) for each in files]
-    none = np.empty(0, np.int64)
-    r, s = (np.concatenate([none, *(state[at].tuples.rank for state in states)]) for at in range(2))
+    both = zip(empty_state(), *states, strict=True)
+    r, s = (np.concatenate([each.tuples.rank for each in stream]) for stream in both)
     return r, s
 
 

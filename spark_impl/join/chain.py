@@ -65,8 +65,8 @@ class Chain:
         *,
         load: LoadRules | None = None,
     ) -> None:
-        most = config.workers if load is None else load.most
         packages.prepare_workers(spark.sparkContext)
+        most = config.workers if load is None else load.most
         self._most = max([most, *(each.workers for each in config.decisions)])
         """Largest number of workers."""
         check_slots(spark, self._most)
@@ -168,8 +168,7 @@ class Chain:
         view = self.writer.look()
         if view.last != self.epochs - 1:
             raise self._moved_on()
-        known = self._register
-        known._replace(flush=self.flushed or known.flush).require_open(self.store.root)
+        self._register._replace(flush=self.flushed).require_open(self.store.root)
         self.writer.require_columns(
             each for stream in STREAMS for each in self.store.fields(stream)
         )

@@ -123,7 +123,6 @@ def _lies_between(one: Column, other: Column, low: float | None, high: float | N
     if one.dtype == np.float64:
         with np.errstate(over="ignore", invalid="ignore"):
             difference = other - one
-        good &= ~np.isnan(difference)
         if low is not None:
             good &= difference >= low
         if high is not None:

@@ -10,14 +10,13 @@ Rules of this file:
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_impl.join.stage import REPLACED_S, Stage, StageLost, check_slots
 from spark_impl.join.task import Plan, Summary
-from spark_impl.runtime.failures import QueryProblem
 
 _ATTEMPTS = ("spark.stage.maxConsecutiveAttempts", "4")
 """Setting of Spark: how often it runs a stage that fails, if it runs failed tasks again."""
@@ -54,7 +53,7 @@ class Crew:
         """
         with self._busy:
             try:
-                summaries = _check(plan, self._attempt(rows, plan, is_awaited))
+                summaries = self._attempt(rows, plan, is_awaited)
             except BaseException:
                 self.close()
                 raise
@@ -152,12 +151,3 @@ def _attempts(context: SparkContext) -> int:
     """Return how often an epoch is tried: once if Spark runs no failed task again."""
     again = context._jsc.sc().taskScheduler().maxTaskFailures() > 1
     return int(context.getConf().get(*_ATTEMPTS)) if again else 1
-
-
-def _check(plan: Plan, summaries: Sequence[Summary]) -> list[Summary]:
-    """Return reports in the order of workers; raise :class:`QueryProblem` if they do not fit."""
-    attempts = {each.attempt for each in summaries}
-    if len(attempts) != 1 or [each.worker for each in summaries] != [*range(len(summaries))]:
-        msg = f"epoch {plan.epoch} is not the work of one attempt: {summaries}"
-        raise QueryProblem(msg)
-    return [*summaries]

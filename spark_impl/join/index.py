@@ -125,7 +125,9 @@ class Index:
     def _take_in(self, stored: Tuples, fresh: Ints, marks: Ints) -> None:
         """Add rows to the short run."""
         columns, rows = self._searched(stored, fresh)
-        numbers = self._numbers(columns, stored.ts[rows]) if len(rows) else self._short[:0]
+        if not len(rows):
+            return
+        numbers = self._numbers(columns, stored.ts[rows])
         if numbers is None:
             held = np.flatnonzero(marks != GONE)
             self._choose_base(stored.ts[held])

@@ -97,10 +97,17 @@ def courses(draw: st.DrawFn) -> Course:
         rules = replace(rules, out_after_us=0, most=rules.least + 4)
     if trouble == "sheds":
         shed = draw(st.sampled_from(["linear", "quadratic"]))
-        rules = replace(rules, shed=shed, margin=2.0, base=0.1, most=rules.least)
+        margin, smoothing = draw(st.sampled_from([(2.0, rules.smoothing), (0.05, 1.0)]))
+        rules = replace(rules, shed=shed, base=0.1, margin=margin, smoothing=smoothing)
+        rules = replace(rules, most=rules.least)
     for epoch, load in enumerate(curve):
         elapsed_us = draw(st.sampled_from([1, 7, UNIT_US, UNIT_US, UNIT_US, 3 * UNIT_US]))
         m = draw(st.sampled_from([1, 2, 3, 5]))
+        if draw(st.sampled_from([False, False, True])):
+            last = max(0.0, rules.tau1 - rules.margin)
+            limit = draw(st.sampled_from([rules.tau0, rules.tau1, rules.tau2, last]))
+            measured.append(Measured(epoch, UNIT_US, (round(limit * UNIT_US),) * m))
+            continue
         spread = st.floats(0.5, 1.5, allow_subnormal=False)
         busy_us = tuple(int(elapsed_us * load / 4 * draw(spread)) for _ in range(m))
         measured.append(Measured(epoch, elapsed_us, busy_us))

@@ -97,6 +97,17 @@ def _admit(batches: Sequence[Iterable[tuple[int, int]]]) -> None:
     assert Intake(R, 3, Admitted()).watermark_us == NO_WATERMARK_US
 
 
+def _forget(given: tuple[int, Sequence[int]]) -> None:
+    """Admit four identities; compare those that a checkpoint has with those that are due."""
+    lateness_us, due = given
+    events = [Event(n, n, "", us, 0.0, 0, R) for n, us in enumerate((0, 7, 6, 10))]
+    intake = Intake(R, lateness_us, Admitted())
+    intake.admit(arrivals_of(events, R, JoinConfig(9, EVERYTHING)))
+    found = intake.checkpoint().known.source_id.tolist()
+    if found != due:
+        raise ValueError(f"only {found} may come again")
+
+
 # --------------------------------------------------------------------------- connections, stores
 
 
@@ -198,6 +209,7 @@ READ: Mapping[str, Callable[[Any], object]] = {
     "integers": lambda values: check_integers("n", pa.chunked_array([pa.array(values)])),
     "arrived": _arrive,
     "admitted": _admit,
+    "forgotten": _forget,
     "greeted": _feed,
     "registered": _register,
     "bound": _bind,
@@ -268,6 +280,7 @@ OF_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("arrived", (END_US - 9, 8), (END_US - 9, 9), "the event time 9 us is out of range"),
     ("admitted", [[(0, 5), (0, 5)]], [[(0, 5), (0, 6)]], "comes with the event times 5 and 6 us"),
     ("admitted", [[(7, 5)], [(3, 1), (7, 5)]], [[(7, 5)], [(7, 1)]], "times 5 and 1 us"),
+    ("forgotten", (3, [1, 3]), (2, [1, 3]), "only [3] may come again"),
     (
         "greeted",
         encode_json({"worker": 1}) + encode_json({"run": 2}),

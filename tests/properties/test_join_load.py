@@ -8,12 +8,16 @@ from functools import cache
 from itertools import pairwise
 from statistics import fmean
 
+import numpy as np
 import pytest
 
 from model.checking.claims import Outcome
+from model.join import control
 from model.join.claims import judge
+from model.vocabulary.join import STREAMS
 from sim.join import ChainRun, from_settings
 from sim.join.load import Sample
+from spark_impl.join.admission import draw
 
 # ------------------------------------------------------------------------------------- timed runs
 
@@ -121,6 +125,13 @@ def test_the_requested_share_is_shed_and_results_are_exact_over_the_rest(
     assert figure(timed, "shed") == pytest.approx(due, rel=0.1)
     assert figure(timed, "arrivals") == figure(timed, "shed") + len(timed.workload.arrivals)
     assert_all_hold(timed)
+
+
+def test_spark_s_workers_shed_what_the_model_sheds() -> None:
+    numbers = [0, 1, 2, 3, 1 << 31, (1 << 40) + 7, (1 << 63) - 1]
+    for stream in STREAMS:
+        expected = [control.draw(stream, number) for number in numbers]
+        assert draw(stream, np.array(numbers, np.int64)).tolist() == expected
 
 
 # --------------------------------------------------------------------------------------- workers

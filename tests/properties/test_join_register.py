@@ -373,7 +373,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         register.read(processes.store, None)
 
 
-@pytest.mark.parametrize("r_held", [(), (0,), (3, 7), (8, 9)])
+@pytest.mark.parametrize("r_held", [(), (0,), (3, 5), (8, 9, 10)])
 @pytest.mark.parametrize("s_held", [(), (1,), (3, 4, 9), (9,)])
 @pytest.mark.parametrize("last", [None, 0, 1, 2])
 @pytest.mark.parametrize("withdrawn", [True, False])

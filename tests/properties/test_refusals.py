@@ -182,6 +182,13 @@ def test_a_text_is_no_list_of_columns(text: str) -> None:
     assert str(refused.value) == f"select is {text!r}; it must be a list of columns such as 'r.key'"
 
 
+def test_a_column_is_selected_only_if_its_name_in_answers_is_free() -> None:
+    config = JoinConfig(1, (("own", And()),), r_columns=(("ID", "text"),))
+    assert read_select(config, ["r.ID"]) == {"r_ID": ("R", "ID", "text")}
+    with pytest.raises(InputProblem, match=r"^select has 'r.ID', but pairs have a column 'r_id'"):
+        read_select(config, ["r.ID"], ["r_id", "s_id"])
+
+
 # ------------------------------------------------------------------------------ times of a router
 
 WHOLE = st.sampled_from([1, 2, 7, 1 << 40, np.int64(5)])

@@ -49,6 +49,19 @@ def with_more(rows: DataFrame) -> DataFrame:
     return timed.withColumn("valid", F.col("pm25") > 0)
 
 
+def test_a_history_has_a_value_unless_its_files_have_several(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Columns of one stream are enough; without files nothing is known."""
+    for given, has_value in (None, True), (NUMBERS, False):
+        land(tmp_path / "several", ("R", "a", 1.0, 5.0))
+        for rows in from_history(spark, tmp_path / "several", r_columns=given):
+            assert ("value" in rows.columns) == has_value
+        assert "value" in from_history(spark, tmp_path / "none", r_columns=given)[1].columns
+    with pytest.raises(ValueError, match="the kind of 'pm25' in s_columns is 'float'; it must be"):
+        from_history(spark, tmp_path / "several", s_columns={"pm25": "float"})
+
+
 def test_columns_come_while_a_chain_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     history, store = tmp_path / "history", tmp_path / "store"
 
@@ -66,6 +79,7 @@ def test_columns_come_while_a_chain_goes_on(spark: SparkSession, tmp_path: Path)
         with pytest.raises(InputProblem, match=" has no epoch yet, and so neither queries nor"):
             results(spark, store, **early)
     first.run_available()
+    assert {*counted(results(spark, store, query="far"))} == {("far", 0, 1)}
     land(history, ("R", "a", None, 5.0), ("R", "b", 20.0, None), ("S", "b", 30.0, 6.0))
     site, *derived = MORE
     now = {**NUMBERS, site: MORE[site]}, {name: MORE[name] for name in derived}
@@ -78,16 +92,16 @@ def test_columns_come_while_a_chain_goes_on(spark: SparkSession, tmp_path: Path)
         *(("far", *pair) for pair in far),
         *((name, 11, 12) for name in ("same", "soon", "own")),
     }
-    asked = ("r.site", "s.pm25", "s.at", "r.valid", "s.event_time")
+    asked = ("r.site", "s.pm25", "s.at", "r.valid", "s.event_time", "r.value")
     chosen = results(spark, store, query="far", select=asked)
     assert chosen.columns[4:] == [each.replace(".", "_") for each in asked]
     numbers = chosen.withColumn("s_at", F.unix_micros("s_at"))
     found = numbers.withColumn("s_event_time", F.unix_micros("s_event_time")).collect()
     assert {(row.r_id, row.s_id): tuple(row)[4:] for row in found} == {
-        (0, 1): (None, 9.0, None, None, 1),
-        (0, 12): (None, 30.0, 12, None, 12),
-        (11, 1): ("b", 9.0, None, True, 1),
-        (11, 12): ("b", 30.0, 12, True, 12),
+        (0, 1): (None, 9.0, None, None, 1, 0.0),
+        (0, 12): (None, 30.0, 12, None, 12, 0.0),
+        (11, 1): ("b", 9.0, None, True, 1, 0.0),
+        (11, 12): ("b", 30.0, 12, True, 12, 0.0),
     }
     refused: dict[str, dict[str, Any]] = {
         "^there is no query 'pm01'; there are far, same, soon, own$": {"query": "pm01"},

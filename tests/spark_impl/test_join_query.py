@@ -172,6 +172,8 @@ def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputProblem, match=r"store holds the results of another join$"):
         join.join(r, s, tmp_path / "store")
     assert kept == sum(expected.values()) == results(spark, tmp_path / "store").count()
+    with pytest.raises(InputProblem, match=r"^the tuples of epoch 0 were not kept: only a chain"):
+        results(spark, tmp_path / "store", select=["r.key"])
     next(tmp_path.glob("store/kind=matches/*.parquet")).unlink()
     with pytest.raises(InputProblem, match=r"store has lost .* rows of kind 'matches'"):
         results(spark, tmp_path / "store")

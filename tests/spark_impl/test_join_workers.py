@@ -2,9 +2,10 @@
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from itertools import product
 from struct import pack
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.vocabulary import JoinConfig
-from model.vocabulary.join import And, R, S
-from spark_impl.join import messages, rendezvous, stage, transport
+from model.vocabulary import Event, JoinConfig
+from model.vocabulary.join import STREAMS, And, R, S
+from spark_impl.join import driving, messages, rendezvous, stage, transport
 from spark_impl.join.checkpoint import empty_state
 from spark_impl.join.driving import drive
 from spark_impl.join.in_process import arrivals_of
-from spark_impl.join.matching import SCHEMA, Tuples
+from spark_impl.join.matching import SCHEMA, Pairs, Tuples
 from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
 from spark_impl.join.side import Matcher
 from spark_impl.join.stage import check_slots
@@ -290,6 +291,49 @@ def test_an_oversized_frame_of_a_neighbour_is_refused() -> None:
         right._peers[0].connection.send(b"\x7f\xff\xff\xff")
         with pytest.raises(messages.FrameProblem, match="2147483647 bytes came"):
             left.exchange([], 5.0)
+
+
+class Alone:
+    """Connections of a worker without neighbours, and a clock: a second of three is no waiting."""
+
+    def __init__(self) -> None:
+        self.now_s, self.waited_s, self.exchanges = 100.0, 0.0, 0
+        self.has_parted = False
+
+    def exchange(self, outgoing: Sequence[object], _wait_s: float) -> list[Any]:
+        """Let time pass; nothing comes."""
+        assert not outgoing
+        self.exchanges += 1
+        self.now_s, self.waited_s = self.now_s + 3, self.waited_s + 2
+        return []
+
+    def part(self) -> None:
+        """Wait for nobody."""
+        self.has_parted = True
+
+
+@pytest.mark.parametrize("rows_max", [1, driving.ROWS_MAX])
+def test_a_worker_is_busy_while_it_does_not_wait(
+    monkeypatch: pytest.MonkeyPatch, rows_max: int
+) -> None:
+    """Let it hand on every pair, however many it may hold."""
+    links, found = Alone(), list[tuple[int, int]]()
+    monkeypatch.setattr(driving, "ROWS_MAX", rows_max)
+    monkeypatch.setattr(driving, "time", SimpleNamespace(monotonic=lambda: links.now_s))
+    config = JoinConfig(9, (("all", And()),), workers=1)
+    events = [Event(n, n, "", n, 1.0, n, "RS"[n % 2]) for n in range(200)]
+    arrivals = {each: arrivals_of(events, each, config) for each in STREAMS}
+    worker = Worker(config, 0, Matcher(config), empty_state(), 0)
+
+    def hand_on(pairs: Sequence[Sequence[Pairs]]) -> None:
+        for each in pairs[0]:
+            found.extend(zip(each.r_id.tolist(), each.s_id.tolist(), strict=True))
+
+    given: Any = links
+    assert driving.drive(worker, arrivals, given, hand_on) == 1_000_000 * links.exchanges
+    pairs = product(range(0, 200, 2), range(1, 200, 2))
+    assert sorted(found) == [each for each in pairs if abs(each[0] - each[1]) <= 9]
+    assert links.has_parted
 
 
 # ------------------------------------------------------------------------------------------ slots
