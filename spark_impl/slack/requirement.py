@@ -62,19 +62,16 @@ def required_tuples(
         return np.zeros(len(total), np.int64)
     elif config.aggregate in ("median", "quantile"):
         wanted = _for_rank(config, total)
-    elif config.aggregate in ("sum", "avg") and values is not None:
+    elif values is not None:
         wanted = missing.required_tuples(config, _level(config), total, values)
     elif config.aggregate == "sum":
         wanted = _for_sum(config, total, cv2)
-    elif config.aggregate == "avg":
-        wanted = _for_avg(config, total, cv2)
     else:
-        msg = f"no rule says which coverage the aggregate {config.aggregate!r} requires"
-        raise ValueError(msg)
+        wanted = _for_avg(config, total, cv2)
     if needs_positive_values(config):
         wanted = np.where(has_negative, total, wanted)
-    clipped: Ints = np.clip(wanted, 0, total)
-    return clipped
+    capped: Ints = np.minimum(wanted, total)
+    return capped
 
 
 def decimal(number: float) -> Fraction:
@@ -195,7 +192,8 @@ def _certain_from(aim: _Aim, d: float) -> int:
     return lo
 
 
-def _log_choose(n: Ints, k: Ints) -> Floats:
+def _log_choose(n: int, k: Ints) -> Floats:
+    """Return log(n! / k! / (n - k)!), -inf unless ``0 <= k <= n``."""
     # Imported here because it is slow to import and few queries need it.
     from scipy.special import gammaln
 
@@ -205,13 +203,8 @@ def _log_choose(n: Ints, k: Ints) -> Floats:
 
 def _probability(aim: _Aim, marked: int, n: Ints, x: Ints) -> Floats:
     """Return P(H = x) if ``n`` tuples are drawn and ``marked`` of all tuples are marked."""
-    rest = aim.total - marked
-    possible = (x >= 0) & (x <= marked) & (n - x >= 0) & (n - x <= rest)
-    out = np.zeros(len(n))
-    n, x = n[possible], x[possible]
-    total, all_marked, all_rest = (np.full(len(n), each) for each in (aim.total, marked, rest))
-    log = _log_choose(all_marked, x) + _log_choose(all_rest, n - x) - _log_choose(total, n)
-    out[possible] = np.exp(log)
+    log = _log_choose(marked, x) + _log_choose(aim.total - marked, n - x)
+    out: Floats = np.exp(log - _log_choose(aim.total, n))
     return out
 
 
@@ -223,7 +216,7 @@ def _is_high(aim: _Aim, marked: int) -> bool:
 def _tail(aim: _Aim, marked: int, n: int) -> float:
     """Return the probability to be off on the side of ``marked``, with ``n`` tuples."""
     k = aim.rank(n)
-    x = np.arange(k) if _is_high(aim, marked) else np.arange(k, min(n, marked) + 1)
+    x = np.arange(k) if _is_high(aim, marked) else np.arange(k, marked + 1)
     return float(_probability(aim, marked, np.full(len(x), n), x).sum())
 
 

@@ -131,7 +131,7 @@ class Rule(Protocol):
         """Return how long the task waits until the next arrival."""
         ...
 
-    def memory(self, wm_us: int) -> Memory:
+    def memory(self) -> Memory:
         """Return the memory to keep until the next micro-batch, of the type of ``Room.memory``."""
         ...
 

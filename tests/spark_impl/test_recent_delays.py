@@ -369,4 +369,4 @@ def test_a_delay_counts_until_it_is_older_than_recent_us() -> None:
 @pytest.mark.parametrize("control", ["conformal", "pd", "max", "fixed"])
 def test_other_controls_keep_one_number(control: str) -> None:
     config = SlackConfig(10, 10, control=control, recent_us=1)
-    assert SLACK.rule(config, 0, 1, SLACK.memory).memory(0).delays == 0
+    assert SLACK.rule(config, 0, 1, SLACK.memory).memory().delays == 0
