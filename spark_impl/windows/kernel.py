@@ -52,7 +52,7 @@ def process(
     keys: tuple[str, ...],
     rows: Rows,
     flush: bool,
-    task: int = 0,
+    task: int,
 ) -> tuple[TaskState, Output]:
     """Process one micro-batch of a task; return its state afterwards and its output.
 
