@@ -29,9 +29,8 @@ def squared_cv(n: Ints, s1: Floats, s2: Floats) -> Floats:
     It is infinite if the estimate does not fit into float64, or if values cancel to a sum of 0.
     """
     with np.errstate(all="ignore"):
-        top, bottom = n * s2, s1 * s1
-        estimate = top / bottom - 1.0
-    fits = np.isfinite(bottom) & np.isfinite(estimate)
+        estimate = n * s2 / (s1 * s1) - 1.0
+    fits = np.isfinite(estimate)
     return np.where((s1 == 0) & (s2 == 0), 0.0, np.where(fits, np.maximum(estimate, 0.0), np.inf))
 
 

@@ -36,14 +36,13 @@ FORGOTTEN = [
     for cuts in ((), (2,))
 ]
 """A tuple that comes again shortly before, when and after its identity is forgotten."""
-OTHER_TIME = [
+AGAIN = [
     case.with_(
-        arrivals=tuple(each._replace(source_id=int(each.seq == 1)) for each in case.arrivals)
+        arrivals=tuple(each._replace(source_id=each.event_time_us) for each in case.arrivals)
     )
-    for cuts in ((), (1,))
-    for case in (example("slack", FORGOTTEN[0].config, (5, 10, 10, 10), (1.0,) * 4, cuts),)
+    for case in (example("slack", FORGOTTEN[0].config, (5, 6, 5, 40), (1.0,) * 4, (2,)),)
 ]
-"""A tuple that comes again when it is forgotten, with another event time, and then once more."""
+"""A tuple that comes again, first in a micro-batch in which it is forgotten later."""
 NUMBERS = [
     example(
         "slack",
@@ -55,8 +54,8 @@ NUMBERS = [
     for method in ("normal", "rigorous")
     for values in ([0.0] * 8, [2.0, -2.0] * 4, [1e200] * 8, [0.0, 0.5, *[3.0] * 8])
 ]
-"""Values that are all 0, that cancel, whose squares are infinite, and that begin at 0."""
-OF_SLACK = [ENOUGH, OPEN, *PARTLY, *FORGOTTEN, *OTHER_TIME, *NUMBERS]
+"""Values that are all 0, that cancel, whose squares are infinite, and that begin with 0."""
+OF_SLACK = [ENOUGH, OPEN, *PARTLY, *FORGOTTEN, *AGAIN, *NUMBERS]
 PLAIN = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3}
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 SECOND_US = 1_000_000
