@@ -55,8 +55,9 @@ def rigorous_average(values: Sequence[float], eps: float, d: float) -> int:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         mean = np.cumsum(largest)[-1] / total
         width = largest[0] - largest[-1]
-        g = log(2 / d) * (width * width) / (2 * eps * eps * (mean * mean))
-    if not isfinite(mean) or not isfinite(g):
+        squared = mean * mean
+        g = log(2 / d) * (width * width) / (2 * eps * eps * squared)
+    if not isfinite(squared) or not isfinite(g):
         return total
     required: int = ceil(g * (total + 1) / (total + g) - 1e-9)
     return min(total, max(1, required))

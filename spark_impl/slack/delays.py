@@ -28,7 +28,7 @@ class Delays:
     def __init__(self, kept: Kept) -> None:
         self.largest_us = int(kept)
         """Largest delay now."""
-        self._path: Ints = np.empty(0, np.int64)
+        self._path: Ints
 
     def look(self, t_max: Ints, delay: Ints) -> Ints:
         """Return the largest delay after each of the next arrivals, none of which is settled."""

@@ -13,7 +13,7 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Floats, Ints, NumbersT, Records
 from spark_impl.slack import control_laws, requirement
-from spark_impl.slack.retained_values import RETAINED, RetainedValues
+from spark_impl.slack.retained_values import RetainedValues
 from spark_impl.windows.panes import expand, group_by_window
 from spark_impl.windows.records import fill_records, join_records
 from spark_impl.windows.room import Stretch
@@ -51,27 +51,24 @@ class Mark(NamedTuple):
 
     windows: Records
     judgements: int
-    retained: Records | None
+    retained: Records
 
 
 class Judgement:
-    """The unjudged windows of a task and the judgements made so far.
-
-    ``retained`` is present if the requirement depends on values.
-    """
+    """The unjudged windows of a task and the judgements made so far."""
 
     def __init__(
         self,
         config: SlackConfig,
         windows: Records,
         n_keys: int,
-        retained: RetainedValues | None = None,
+        retained: Records,
     ) -> None:
         self._config = config
         self._spec = config.windows
         self._windows = windows
         self._n_keys = n_keys
-        self._retained = retained
+        self._retained = RetainedValues(config, retained)
         self.judgements: list[Records] = []
 
     def unjudged_from(self, wm: NumbersT) -> NumbersT:
@@ -86,11 +83,11 @@ class Judgement:
     def count(self, done: Stretch) -> None:
         """Add the windows that a stretch closed, and the tuples late for unjudged windows."""
         rows = done.rows
-        if self._retained is not None and done.size:
+        if self._config.needs_values:
             # a tuple counts for those of its windows that the watermark before it had not judged
             lo = np.maximum(done.first, self.unjudged_from(done.before(np.arange(done.size))))
             self._retained.add(rows.key, rows.event_time_us, lo, rows.value)
-        if requirement.needs_positive_values(self._config) and done.size:
+        if requirement.needs_positive_values(self._config):
             self._note_negative(done)
         if len(done.late):
             lo = np.maximum(done.first[done.late], self.unjudged_from(done.before(done.late)))
@@ -135,10 +132,8 @@ class Judgement:
         when = np.searchsorted(wm, end + self._config.feedback)
         total = windows["n_rcv"] + windows["n_late"]
         cv2 = requirement.squared_cv(moments.n[when], moments.s1[when], moments.s2[when])
-        values = None
-        if self._retained is not None:
-            values = self._retained.values_of(windows)
-            self._retained.forget(unjudged_from)
+        values = self._retained.values_of(windows) if self._config.needs_values else None
+        self._retained.forget(unjudged_from)
         n_req = requirement.required_tuples(
             self._config, total, cv2, values, has_negative=windows["negative"] > 0
         )
@@ -162,8 +157,7 @@ class Judgement:
 
     def mark(self) -> Mark:
         """Return a snapshot for :meth:`undo_to`."""
-        retained = None if self._retained is None else self._retained.values
-        return Mark(self._windows, len(self.judgements), retained)
+        return Mark(self._windows, len(self.judgements), self._retained.values)
 
     def since(self, mark: Mark) -> Records:
         """Return the judgements made since ``mark``, in order."""
@@ -173,14 +167,10 @@ class Judgement:
         """Undo all changes since ``mark``."""
         self._windows = mark.windows
         del self.judgements[mark.judgements :]
-        if self._retained is not None and mark.retained is not None:
-            self._retained.values = mark.retained
+        self._retained.values = mark.retained
 
-    def retained(self, wm_us: int) -> Records:
-        """Return the values that windows unjudged at a watermark have counted."""
-        if self._retained is None:
-            return np.empty(0, RETAINED)
-        self._retained.forget(self.unjudged_from(wm_us))
+    def retained(self) -> Records:
+        """Return the values that windows which are not judged yet have counted."""
         return self._retained.values
 
     def unjudged(self) -> Records:

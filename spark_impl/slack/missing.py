@@ -47,7 +47,7 @@ def required_tuples(config: SlackConfig, d: float, total: Ints, values: Floats) 
         with np.errstate(all="ignore"):
             rigorous = {"sum": _rigorous_sum, "avg": _rigorous_avg}
             n_req = rigorous[config.aggregate](block, config.eps, d)
-        out[block.which] = np.clip(n_req, 0, block.n)
+        out[block.which] = n_req
     return out
 
 

@@ -29,9 +29,8 @@ def squared_cv(n: Ints, s1: Floats, s2: Floats) -> Floats:
     It is infinite if the estimate does not fit into float64, or if values cancel to a sum of 0.
     """
     with np.errstate(all="ignore"):
-        top, bottom = n * s2, s1 * s1
-        estimate = top / bottom - 1.0
-    fits = np.isfinite(bottom) & np.isfinite(estimate)
+        estimate = n * s2 / (s1 * s1) - 1.0
+    fits = np.isfinite(estimate)
     return np.where((s1 == 0) & (s2 == 0), 0.0, np.where(fits, np.maximum(estimate, 0.0), np.inf))
 
 
@@ -62,19 +61,16 @@ def required_tuples(
         return np.zeros(len(total), np.int64)
     elif config.aggregate in ("median", "quantile"):
         wanted = _for_rank(config, total)
-    elif config.aggregate in ("sum", "avg") and values is not None:
+    elif values is not None:
         wanted = missing.required_tuples(config, _level(config), total, values)
     elif config.aggregate == "sum":
         wanted = _for_sum(config, total, cv2)
-    elif config.aggregate == "avg":
-        wanted = _for_avg(config, total, cv2)
     else:
-        msg = f"no rule says which coverage the aggregate {config.aggregate!r} requires"
-        raise ValueError(msg)
+        wanted = _for_avg(config, total, cv2)
     if needs_positive_values(config):
         wanted = np.where(has_negative, total, wanted)
-    clipped: Ints = np.clip(wanted, 0, total)
-    return clipped
+    capped: Ints = np.minimum(wanted, total)
+    return capped
 
 
 def decimal(number: float) -> Fraction:
@@ -195,7 +191,8 @@ def _certain_from(aim: _Aim, d: float) -> int:
     return lo
 
 
-def _log_choose(n: Ints, k: Ints) -> Floats:
+def _log_choose(n: int, k: Ints) -> Floats:
+    """Return log(n! / k! / (n - k)!), -inf unless ``0 <= k <= n``."""
     # Imported here because it is slow to import and few queries need it.
     from scipy.special import gammaln
 
@@ -205,13 +202,8 @@ def _log_choose(n: Ints, k: Ints) -> Floats:
 
 def _probability(aim: _Aim, marked: int, n: Ints, x: Ints) -> Floats:
     """Return P(H = x) if ``n`` tuples are drawn and ``marked`` of all tuples are marked."""
-    rest = aim.total - marked
-    possible = (x >= 0) & (x <= marked) & (n - x >= 0) & (n - x <= rest)
-    out = np.zeros(len(n))
-    n, x = n[possible], x[possible]
-    total, all_marked, all_rest = (np.full(len(n), each) for each in (aim.total, marked, rest))
-    log = _log_choose(all_marked, x) + _log_choose(all_rest, n - x) - _log_choose(total, n)
-    out[possible] = np.exp(log)
+    log = _log_choose(marked, x) + _log_choose(aim.total - marked, n - x)
+    out: Floats = np.exp(log - _log_choose(aim.total, n))
     return out
 
 
@@ -223,7 +215,7 @@ def _is_high(aim: _Aim, marked: int) -> bool:
 def _tail(aim: _Aim, marked: int, n: int) -> float:
     """Return the probability to be off on the side of ``marked``, with ``n`` tuples."""
     k = aim.rank(n)
-    x = np.arange(k) if _is_high(aim, marked) else np.arange(k, min(n, marked) + 1)
+    x = np.arange(k) if _is_high(aim, marked) else np.arange(k, marked + 1)
     return float(_probability(aim, marked, np.full(len(x), n), x).sum())
 
 

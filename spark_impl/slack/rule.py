@@ -17,7 +17,7 @@ from spark_impl.runtime.arrays import Bools, Floats, Ints, Records
 from spark_impl.slack import control_laws
 from spark_impl.slack.delays import Kept, delays
 from spark_impl.slack.judgement import JUDGED, WINDOW, Judgement, Moments
-from spark_impl.slack.retained_values import RETAINED, RetainedValues
+from spark_impl.slack.retained_values import RETAINED
 from spark_impl.windows.records import Rows, join_records
 from spark_impl.windows.room import Path, Rule, Stretch
 
@@ -144,12 +144,8 @@ class SlackRule(Rule):
         self._config = config
         self._memory = memory
         self._delays = delays(config, memory.delays)
-        retained = None
-        if config.needs_values:
-            retained = RetainedValues(config, memory.retained)
-        self._judgement = Judgement(config, memory.windows, n_keys, retained)
+        self._judgement = Judgement(config, memory.windows, n_keys, memory.retained)
         self._foresight = Foresight(config, n_keys)
-        self._start = 0
         self._turns: list[Turn] = []
         self._again = False
 
@@ -175,7 +171,7 @@ class SlackRule(Rule):
                 self._judgement, self._memory, wm_us, t_max, max_delay
             )
             return path
-        slack = control_laws.slack_us(self._config, 1.0, max_delay)
+        slack = control_laws.slack_us(self._config, self._memory.alpha, max_delay)
         return Path(slack, np.maximum(np.maximum.accumulate(t_max - slack), wm_us))
 
     def settle(self, done: Stretch) -> int | None:
@@ -217,9 +213,9 @@ class SlackRule(Rule):
         [slack] = control_laws.slack_us(self._config, now.alpha, largest_us)
         return max(int(slack), control_laws.least_slack_us(self._config, now.judged))
 
-    def memory(self, wm_us: int) -> Memory:
-        """Return the controller's state at a watermark."""
-        windows, retained = self._judgement.unjudged(), self._judgement.retained(wm_us)
+    def memory(self) -> Memory:
+        """Return the controller's state."""
+        windows, retained = self._judgement.unjudged(), self._judgement.retained()
         kept = self._delays.kept()
         return self._memory._replace(delays=kept, windows=windows, retained=retained)
 

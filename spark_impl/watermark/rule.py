@@ -48,7 +48,6 @@ class WatermarkRule(Rule):
         self._inv = count_inversions(self._config.k, before, self._memory.inv, rows.event_time_us)
         n = cluster_sizes(self._config.k, len(before), len(self._inv))
         self._wait = wait_us(self._config.reading, self._config.max_wait_us, self._inv, n)
-        self._start = 0
 
     def path(self, start: int, wm_us: int) -> Path:
         """Return the path from arrival ``start`` to the last one."""
@@ -85,9 +84,8 @@ class WatermarkRule(Rule):
         """Return the wait of the last arrival."""
         return self._memory.wait_us
 
-    def memory(self, wm_us: int) -> Memory:
-        """Return the cluster; it does not depend on the watermark."""
-        del wm_us
+    def memory(self) -> Memory:
+        """Return the cluster."""
         return self._memory
 
     def records(self) -> dict[str, Records]:

@@ -96,7 +96,7 @@ class UpstreamRule(Rule):
             arrival_us=inserted["t_max_us"],
             flaw=none,
         )
-        order = np.argsort(np.concatenate((2 * where, 2 * own + 1)), kind="stable")
+        order = np.argsort(np.concatenate((where, own)), kind="stable")
         together = zip(marks, rows.take(own), strict=True)
         return Rows._make(np.concatenate(both) for both in together).take(order)
 
@@ -203,15 +203,14 @@ class UpstreamRule(Rule):
         """Return how far the last watermark was behind when it was inserted."""
         return self._memory.slack_us
 
-    def memory(self, wm_us: int) -> UpstreamMemory:
-        """Return the operators; they do not depend on the watermark of the task."""
-        del wm_us
+    def memory(self) -> UpstreamMemory:
+        """Return the operators."""
         return self._memory
 
     def progress(self) -> dict[str, float]:
         """Return the operator that holds the watermark back."""
         wm, moments = self._memory.operators["wm_us"], self._memory.moments
-        if self._config.idle_after_us is not None and len(moments):
+        if len(moments):
             awake = self._awake_until(moments) >= moments.max()
             wm = np.where(awake, wm, _LAST_US)
         return {HOLDER: int(np.argmin(wm))}

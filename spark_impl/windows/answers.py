@@ -167,7 +167,7 @@ def count_refused(rows: DataFrame, settings: WindowSettings, by: Sequence[str]) 
         rows.where(in_a_window)
         .select(*by, "key", F.explode(starts).alias("start_us"))
         .groupBy(*window)
-        .agg(F.count(F.lit(1)).alias("n_refused"))
+        .agg(F.count("*").alias("n_refused"))
     )
 
 

@@ -191,10 +191,8 @@ def replace_nulls(
     columns: dict[str, pa.ChunkedArray] = {}
     unread = {"key"} if settings.times_arrivals else {"key", "arrival_us"}
     flaw = np.zeros(table.num_rows, np.int64)
-    times = pc.min_max(table.column("event_time_us")).as_py()
-    if not -ALL_TIMES_US < (times["min"] or 0) <= (times["max"] or 0) < ALL_TIMES_US:
-        ts = pc.fill_null(table.column("event_time_us"), 0).to_numpy()
-        flaw[(ts <= -ALL_TIMES_US) | (ts >= ALL_TIMES_US)] = len(FLAWS)
+    ts = pc.fill_null(table.column("event_time_us"), 0).to_numpy()
+    flaw[(ts <= -ALL_TIMES_US) | (ts >= ALL_TIMES_US)] = len(FLAWS)
     for place, name in reversed(list(enumerate((*COLUMNS, *by), 1))):
         column = table.column(name)
         if column.null_count:  # the flaw is the first column of the list that is NULL
@@ -224,7 +222,7 @@ def to_rows(key: Ints, columns: Mapping[str, Column]) -> Rows:
 def merge_parts(parts: Sequence[tuple[Sequence[str], Rows]]) -> tuple[tuple[str, ...], Rows]:
     """Merge parts with keys of their own into keys and arrivals, sorted by arrival number."""
     number: dict[str, int] = {}
-    every = [to_rows(np.empty(0, np.int64), {"value": np.empty(0)})]
+    every = [to_rows(np.empty(0, np.int64), {})]
     for keys, rows in parts:
         known = [number.setdefault(key, len(number)) for key in keys]
         every.append(rows._replace(key=np.array(known, np.int64)[rows.key]))

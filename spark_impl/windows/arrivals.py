@@ -97,7 +97,7 @@ def remember(
     settings: WindowSettings, identities: Records, chosen: Plan, upto: int, wm_us: int
 ) -> Records:
     """Add the identities of the first ``upto`` accepted arrivals, and remove forgotten ones."""
-    if not settings.dedup or not upto:
+    if not settings.dedup:
         return identities
     identities = identities[identities["limit"] > wm_us]
     rows = chosen.rows.part(0, upto)
@@ -106,8 +106,6 @@ def remember(
     limit = _limit(settings, rows.event_time_us[where])
     place = np.searchsorted(identities["source_id"], ids)
     new = limit > wm_us
-    if len(identities):
-        new &= identities["source_id"][np.minimum(place, len(identities) - 1)] != ids
     added = fill_records(IDENTITY, int(new.sum()), source_id=ids[new], limit=limit[new])
     merged: Records = np.insert(identities, place[new], added)
     return merged

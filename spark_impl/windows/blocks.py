@@ -123,7 +123,7 @@ def _keys(column: pa.ChunkedArray) -> pa.DictionaryArray:
     codes, keys = number_values(column)
     used, codes = compact(codes)  # a slice of a column still has the whole column's dictionary
     texts = pa.array([keys[code] or "" for code in used.tolist()], pa.string())
-    narrow = np.min_scalar_type(-len(used) - 1)  # signed, as Arrow expects
+    narrow = np.min_scalar_type(len(used))
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(narrow)), texts)
 
 

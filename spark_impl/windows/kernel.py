@@ -52,7 +52,7 @@ def process(
     keys: tuple[str, ...],
     rows: Rows,
     flush: bool,
-    task: int = 0,
+    task: int,
 ) -> tuple[TaskState, Output]:
     """Process one micro-batch of a task; return its state afterwards and its output.
 
@@ -86,7 +86,7 @@ class _MicroBatch:
         self._task = task
         self._keys = tuple(sorted({*state.keys, *keys})) if self._settings.keyed else ("",)
         moved = _positions(state.keys, self._keys)
-        n_keys = max(len(self._keys), 1)
+        n_keys = len(self._keys)
         self._open = OpenWindows(self._settings, _recoded(state.panes, moved), n_keys)
         self._rule = room.rule(config, task, n_keys, _recoded_memory(state.memory, moved))
 
@@ -223,14 +223,13 @@ class _MicroBatch:
 
     def state(self) -> TaskState:
         """Return the task's state, without keys to which nothing refers."""
-        wm = self._clock.wm_us
-        panes, memory, keys = self._open.panes(), self._rule.memory(wm), self._keys
+        panes, memory, keys = self._open.panes(), self._rule.memory(), self._keys
         if self._settings.keyed:
             used = np.unique(np.concatenate([each["key"] for each in _keyed((panes, *memory))]))
             keys = tuple(self._keys[code] for code in used.tolist())
             moved = np.searchsorted(used, np.arange(len(self._keys)))
             panes, memory = _recoded(panes, moved), _recoded_memory(memory, moved)
-        identities = self._identities[self._identities["limit"] > wm]
+        identities = self._identities[self._identities["limit"] > self._clock.wm_us]
         return TaskState(memory, self._clock, keys, panes, identities)
 
     def output(self, rejected: Records, flush: bool) -> Output:
@@ -262,7 +261,7 @@ def _tuples(panes: Records) -> int:
 
 def _positions(keys: tuple[str, ...], among: tuple[str, ...]) -> Ints:
     number = {key: code for code, key in enumerate(among)}
-    return np.array([number.get(key, 0) for key in keys], np.int64)
+    return np.array([number[key] for key in keys], np.int64)
 
 
 def _recoded(table: Records, codes: Ints) -> Records:
@@ -298,7 +297,7 @@ class OpenWindows:
         self._settings = settings
         self._spec = settings.windows
         self._panes = panes
-        self._n_keys = max(n_keys, 1)
+        self._n_keys = n_keys
         self.results: list[Records] = []
         self.lates: list[Records] = []
 

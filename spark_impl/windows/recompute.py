@@ -91,7 +91,6 @@ def select(request: WindowRequest, piece: Piece, mine: Bools | None = None) -> T
     span = span_us(request.settings)
     first = (piece.span * span - size_us) // slide_us + 1
     hit = _is_hit(request, place, first, ((piece.span + 1) * span - 1) // slide_us)
-    hit &= place >= 0
     if mine is not None:
         hit &= mine[place]
     rows = np.repeat(hit, piece.size)
@@ -102,17 +101,14 @@ def select(request: WindowRequest, piece: Piece, mine: Bools | None = None) -> T
         piece.event_time_us[rows],
         piece.value[rows],
     )
-    good = _in_requested(request, near)
-    if piece.last_seq > request.limit.min(initial=piece.last_seq):
-        good &= near.seq <= request.limit[near.place]
-    return near if good.all() else near.take(good)
+    return near.take(_in_requested(request, near) & (near.seq <= request.limit[near.place]))
 
 
 def _in_requested(request: WindowRequest, rows: Tuples) -> Bools:
     """Return whether each row lies in a requested window of its place; one lookup a pane."""
     spec = request.settings.windows
     pane = rows.event_time_us // spec.pane_us
-    pane, place, position = pane_math.group_by_window(pane, rows.place, max(len(request.places), 1))
+    pane, place, position = pane_math.group_by_window(pane, rows.place, len(request.places))
     first = (pane * spec.pane_us - spec.size_us) // spec.slide_us + 1
     return _is_hit(request, place, first, pane * spec.pane_us // spec.slide_us)[position]
 

@@ -88,7 +88,7 @@ class Rows(NamedTuple):
 
     def part(self, start: int, stop: int) -> "Rows":
         """Return the rows from ``start`` on, up to ``stop`` or the end."""
-        return self if start == 0 and stop >= len(self.seq) else self.take(slice(start, stop))
+        return self.take(slice(start, stop))
 
 
 class Clock(NamedTuple):
@@ -159,7 +159,7 @@ def join_records(dtype: "np.dtype[np.void]", parts: Iterable[Records]) -> Record
     """
     filled = [part for part in parts if len(part)]
     if len(filled) == 1:
-        return filled[0]
+        return filled.pop()
     if not filled:
         return np.empty(0, dtype)
     whole = np.dtype((np.void, dtype.itemsize))

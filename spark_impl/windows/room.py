@@ -37,7 +37,7 @@ class WindowSettings(WindowQuery):
     """
 
     _: KW_ONLY
-    corrects: bool = False
+    corrects: bool
     """True if late pairs are corrected; otherwise they are a side output."""
     upstreams: int = 0
     """Number of operators upstream; if > 0, a task gets the arrivals of all (``Rule.receive``)."""
@@ -131,7 +131,7 @@ class Rule(Protocol):
         """Return how long the task waits until the next arrival."""
         ...
 
-    def memory(self, wm_us: int) -> Memory:
+    def memory(self) -> Memory:
         """Return the memory to keep until the next micro-batch, of the type of ``Room.memory``."""
         ...
 

@@ -110,7 +110,6 @@ class Piece(NamedTuple):
     source_id: Ints
     event_time_us: Ints
     value: Floats
-    last_seq: int
 
 
 class PieceReader(NamedTuple):
@@ -136,7 +135,7 @@ class PieceReader(NamedTuple):
         if bad.any():
             rows = rows.take(~bad)
         span = rows.event_time_us // span_us(settings)
-        span, place, cell = group_by_window(span, rows.key, max(len(places), 1))
+        span, place, cell = group_by_window(span, rows.key, len(places))
         order = stable_order(cell, len(span))
         return Piece(
             places,
@@ -147,7 +146,6 @@ class PieceReader(NamedTuple):
             rows.source_id[order],
             rows.event_time_us[order],
             rows.value[order],
-            int(rows.seq.max(initial=-1)),
         )
 
     def _places(self, rows: pa.Table) -> tuple[Ints, list[Place]]:

@@ -11,10 +11,9 @@ ENOUGH = example(
     (3, 5),
 )
 """A slack that covers every delay; values are negative in some windows."""
+WIDE = {"size_us": 100, "slide_us": 100}
 PARTLY = [
-    example(
-        "slack", {"size_us": 100, "slide_us": 100, **settings}, range(len(values)), values, (3,)
-    )
+    example("slack", {**WIDE, **settings}, range(len(values)), values, (3,))
     for values, settings in (
         ((2.0, 1.0, 2.0, 3.0, 2.0, 2.0, 1.0), {"aggregate": "avg", "eps": 0.2, "delta": 0.2}),
         ((4.0, 3.0, 3.0, 2.0, 3.0, 2.0, 4.0, 1.0), {"aggregate": "sum", "eps": 0.5, "delta": 0.05}),
@@ -37,7 +36,26 @@ FORGOTTEN = [
     for cuts in ((), (2,))
 ]
 """A tuple that comes again shortly before, when and after its identity is forgotten."""
-OF_SLACK = [ENOUGH, OPEN, *PARTLY, *FORGOTTEN]
+AGAIN = [
+    case.with_(
+        arrivals=tuple(each._replace(source_id=each.event_time_us) for each in case.arrivals)
+    )
+    for case in (example("slack", FORGOTTEN[0].config, (5, 6, 5, 40), (1.0,) * 4, (2,)),)
+]
+"""A tuple that comes again, first in a micro-batch in which it is forgotten later."""
+NUMBERS = [
+    example(
+        "slack",
+        {**WIDE, "aggregate": aggregate, "method": method, "eps": 0.5, "delta": 0.4},
+        range(len(values)),
+        values,
+    )
+    for aggregate in ("sum", "avg")
+    for method in ("normal", "rigorous")
+    for values in ([0.0] * 8, [2.0, -2.0] * 4, [1e200] * 8, [0.0, 0.5, *[3.0] * 8])
+]
+"""Values that are all 0, that cancel, whose squares are infinite, and that begin with 0."""
+OF_SLACK = [ENOUGH, OPEN, *PARTLY, *FORGOTTEN, *AGAIN, *NUMBERS]
 PLAIN = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3}
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 SECOND_US = 1_000_000

@@ -11,6 +11,7 @@ from functools import cache
 from itertools import combinations, product
 from math import ceil, comb
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ from model.slack.subsets import (
     rigorous_sum,
 )
 from model.vocabulary import SlackConfig
+from spark_impl.slack import requirement
 
 EPSILONS = (0.05, 0.2)
 
@@ -86,6 +88,12 @@ def test_every_subset_of_ranks_is_counted(q: Fraction, eps: Fraction) -> None:
         for d in (0.025, 0.1, 0.5):  # a probability that equals the level is allowed
             rare = [each <= Fraction(str(d)) for each in exact]
             assert random_quantile(q, eps, d, total) == fewest(rare)
+    sizes = np.arange(1, 40)
+    for d in (0.025, 0.1, 0.5):
+        query = {"control": "pd", "q": float(q), "eps": float(eps), "delta": d}
+        config = SlackConfig(1, 1, aggregate="quantile", **query)  # type: ignore[arg-type]  # by name
+        on_spark = requirement.required_tuples(config, sizes, np.ones(39), None, has_negative=False)
+        assert on_spark.tolist() == [random_quantile(q, eps, d, n) for n in sizes.tolist()]
 
 
 # ---------------------------------------------------------------------------- counts and ranks

@@ -39,8 +39,8 @@ class Part(NamedTuple):
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[int, int, list[Part], list[int]]:
-    """Draw size, slide, files, and the starts of windows that a correction asks for.
+def histories(draw: st.DrawFn) -> tuple[int, int, list[Part], list[int], int]:
+    """Draw size, slide, files, and the windows and the last arrival that a correction asks for.
 
     Times lie at multiples of the slide, one before or one after, and grow as those of a stream do:
     row groups often end or begin where a window does. Some rows deliver a tuple again.
@@ -57,7 +57,8 @@ def histories(draw: st.DrawFn) -> tuple[int, int, list[Part], list[int]]:
         tuples = fresh + again if draw(st.booleans()) else sorted(fresh + again)
         parts.append(Part(tuples, draw(st.integers(1, 4))))
     starts = draw(st.sets(st.integers(0, 8), min_size=1, max_size=5))
-    return size, slide, parts, [slide * each for each in sorted(starts)]
+    last = draw(st.just(1 << 60) | st.integers(0, 20))
+    return size, slide, parts, [slide * each for each in sorted(starts)], last
 
 
 def write(folder: Path, parts: list[Part]) -> None:
@@ -79,10 +80,11 @@ def write(folder: Path, parts: list[Part]) -> None:
             seq += 1
         table = pa.table(columns, schema=SCHEMA)
         path = file_of(locate(folder), number).path
-        pq.write_table(table, path, row_group_size=part.group_rows)
+        has_statistics = part.group_rows != 2
+        pq.write_table(table, path, row_group_size=part.group_rows, write_statistics=has_statistics)
 
 
-def requested(size: int, slide: int, starts: list[int]) -> recompute.WindowRequest:
+def requested(size: int, slide: int, starts: list[int], last: int) -> recompute.WindowRequest:
     """Return the request of a correction for the windows with some starts."""
     settings = SLACK.settings(SlackConfig(size, slide))
     store = WindowStore(locate("nowhere"), (), room=SLACK)
@@ -90,7 +92,7 @@ def requested(size: int, slide: int, starts: list[int]) -> recompute.WindowReque
         {"task": 0, "key": "a", "start_us": start, "source_id": 0, "windows": 1} for start in starts
     ]
     pending = pa.Table.from_pylist(pairs, schema=store.kinds["pending"])
-    return recompute.request_windows(settings, store.by, pending, {(0,): 1 << 60})[0]
+    return recompute.request_windows(settings, store.by, pending, {(0,): last})[0]
 
 
 @promised(*EDGES, examples=120)  # few have a redelivery at an edge
@@ -98,19 +100,20 @@ def requested(size: int, slide: int, starts: list[int]) -> recompute.WindowReque
 def test_a_correction_finds_every_row_of_its_windows(
     tmp_path_factory: pytest.TempPathFactory,
     reached: Reached,
-    drawn: tuple[int, int, list[Part], list[int]],
+    drawn: tuple[int, int, list[Part], list[int], int],
 ) -> None:
-    size, slide, parts, starts = drawn
+    size, slide, parts, starts, last = drawn
     folder = tmp_path_factory.mktemp("history")
     write(folder, parts)
-    request = requested(size, slide, starts)
+    request = requested(size, slide, starts, last)
     found, _ = History(None, request.settings, locate(folder), ()).recompute(request)  # type: ignore[arg-type]  # no session is needed
     tuples = [each for part in parts for each in part.tuples]
     first = {each: seq for seq, each in reversed(list(enumerate(tuples)))}
     needed = Counter[int]()
     expected = {}
     for start in starts:
-        inside = [seq for seq, (time_us, _) in enumerate(tuples) if start <= time_us < start + size]
+        known = tuples[: last + 1]
+        inside = [seq for seq, (time_us, _) in enumerate(known) if start <= time_us < start + size]
         once = sorted({first[tuples[seq]] for seq in inside})
         needed.update(inside)
         if inside:

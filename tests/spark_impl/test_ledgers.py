@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_impl.runtime.accounts import ledger
+from spark_impl.runtime.storage import InputProblem
 from tests.spark_impl.rooms_under_test import (
     AGAIN,
     FIRST,
@@ -56,6 +57,11 @@ def test_a_redelivery_of_an_answered_row_at_another_time_is_not_listed(
         ROOMS["slack"].open(spark, history, store, sink=nothing, dedup=True).run_available()
         assert awaited(spark, "slack", store) == {1}
     assert ledger(store).redelivered == 1
+    land(tmp_path / "another", first)
+    history.rename(tmp_path / "moved")
+    (tmp_path / "another").rename(history)
+    with pytest.raises(InputProblem, match="belongs to the history"):
+        awaited(spark, "slack", store)
 
 
 def test_a_limit_stops_a_query_until_it_is_raised(

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +37,7 @@ from spark_impl.windows.blocks import encode
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History
 from spark_impl.windows.processor import WindowProcessor
+from spark_impl.windows.room import WindowSettings
 from spark_impl.windows.store import WindowStore, all_tables, open_store
 from tests.spark_impl.test_windows_query import FIRST, LATE, history
 
@@ -110,9 +112,9 @@ def around(disk: Disk, commit: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def stream_part(source: Path, place: WindowStore) -> list[Tables]:
+def stream_part(source: Path, place: WindowStore, config: SlackConfig = CONFIG) -> list[Tables]:
     """Return the stream tables of every micro-batch, and of a final flush."""
-    operator = WindowProcessor(SLACK, CONFIG)
+    operator = WindowProcessor(SLACK, config)
     tester = TwsTester(operator)
     found = []
     for file in [*files_of(locate(source)), None]:
@@ -123,14 +125,16 @@ def stream_part(source: Path, place: WindowStore) -> list[Tables]:
     return found
 
 
-def finish(place: WindowStore, source: Path, batch: int, found: Tables) -> None:
+def finish(
+    place: WindowStore, source: Path, batch: int, found: Tables, asked: WindowSettings = ASKED
+) -> None:
     """Write a micro-batch as :class:`SlackQuery` does."""
     draft = Draft(place, TableWriter(place.root), batch)
     for name, rows in found.items():
         draft.write(name, rows)
-    history_files = History(None, ASKED, locate(source), ())  # type: ignore[arg-type]  # no session is needed
+    history_files = History(None, asked, locate(source), ())  # type: ignore[arg-type]  # no session is needed
     if draft.is_new:
-        Corrections(ASKED, place, history_files).run(draft, found["progress"])
+        Corrections(asked, place, history_files).run(draft, found["progress"])
     draft.commit()
 
 
@@ -167,6 +171,21 @@ def test_no_reader_sees_half_a_batch_and_doing_it_again_repairs_it(
 
 Batch = list[tuple[int, float]]
 LOST = "has lost rows: it holds 2 of at least 3 deliveries for the window .* of task 0, key 'a'$"
+
+
+@pytest.mark.parametrize(
+    ("gamma_us", "max_age_us", "reason"), [(4, 14, "gamma"), (5, 13, "age"), (5, 14, "flush")]
+)
+def test_a_correction_is_due_beyond_its_limits(
+    tmp_path: Path, gamma_us: int, max_age_us: int, reason: str
+) -> None:
+    """Late tuples at 12 and 17 wait; the watermark is 26."""
+    source = history(tmp_path / "h", FIRST, LATE)
+    config = replace(CONFIG, gamma_us=gamma_us, max_age_us=max_age_us)
+    place = open_store(tmp_path / "s", SLACK, config, ())
+    for batch, found in enumerate(stream_part(source, place, config)):
+        finish(place, source, batch, found, SLACK.settings(config))
+    assert place.at().read_kind("correction").column("reason").to_pylist() == [reason]
 
 
 def test_correction_notices_that_the_rows_of_a_file_are_gone(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_state_does_not_grow_with_the_stream(method: str) -> None:
     for batch in range(20):
         numbers = range(batch * 100, batch * 100 + 100)
         rows = decode([encode(SLACK.settings(config), _table(numbers, key="k%d"))])
-        state, _ = kernel.process(SLACK, config, state, *rows, flush=False)
+        state, _ = kernel.process(SLACK, config, state, *rows, flush=False, task=0)
         memory = state.memory
         parts = (state.panes, memory.windows, state.identities, memory.retained)
         sizes.append((len(state.keys), *map(len, parts)))
@@ -64,10 +64,13 @@ def test_state_holds_nothing_that_is_over() -> None:
     assert sizes == {(21, 2)}
 
 
-def test_a_far_jump_in_time_costs_nothing() -> None:
-    times = (1, 10**15, 10**15 + 50)
-    events = tuple(Event(n, n, "a", ts, 1.0, 1) for n, ts in enumerate(times))
-    case = Workload("slack", events, {"size_us": 10, "slide_us": 1}, (1, 3), flush=False)
+@pytest.mark.parametrize(("control", "cut"), [("conformal", 1), ("fixed", 2)])
+@pytest.mark.parametrize(("first", "jump"), [(1, 10**15), (1 - 2**61, 2**62 - 99)])
+def test_a_far_jump_in_time_costs_nothing(first: int, jump: int, control: str, cut: int) -> None:
+    times = (first, first + jump, first + jump + 50)
+    events = tuple(Event(n, n, "bab"[n], ts, 1.0, 1) for n, ts in enumerate(times))
+    config = {"size_us": 10, "slide_us": 1, "control": control}
+    case = Workload("slack", events, config, (cut, 3), flush=False)
     found, expected = slack.run_in_process(case), find_room("slack").reference()(case)
     for word in (Result, Rejected):
         assert found.of(word) == expected.of(word)

@@ -26,7 +26,7 @@ from spark_impl.runtime.histories import append
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.slack import SLACK, SlackQuery
 from spark_impl.slack.delays import DELAY, RecentDelays, sliding_maximum
-from spark_impl.windows import kernel
+from spark_impl.windows import kernel, panes
 
 Steps: TypeAlias = Mapping[str, list[tuple[Any, ...]]]
 
@@ -264,8 +264,12 @@ def cases(draw: st.DrawFn) -> Workload:
 
 @given(case=cases(), at_once=st.sampled_from([1 << 15, 5, 1]))
 def test_steps_are_those_of_the_specification(case: Workload, at_once: int) -> None:
-    """A state becomes bytes after each micro-batch; plans end at any arrival."""
-    with mock.patch.object(kernel, "ROWS_AT_ONCE", at_once):
+    """A state becomes bytes after each micro-batch; plans end at any arrival.
+
+    Few windows close at a time.
+    """
+    few = mock.patch.object(kernel, "ROWS_AT_ONCE", at_once)
+    with few, mock.patch.object(panes, "_PAIRS_AT_ONCE", at_once):
         assert found(slack.run_in_process(case)) == expected(case)
 
 
@@ -369,4 +373,4 @@ def test_a_delay_counts_until_it_is_older_than_recent_us() -> None:
 @pytest.mark.parametrize("control", ["conformal", "pd", "max", "fixed"])
 def test_other_controls_keep_one_number(control: str) -> None:
     config = SlackConfig(10, 10, control=control, recent_us=1)
-    assert SLACK.rule(config, 0, 1, SLACK.memory).memory(0).delays == 0
+    assert SLACK.rule(config, 0, 1, SLACK.memory).memory().delays == 0

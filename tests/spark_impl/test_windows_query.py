@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import SlackConfig, WatermarkConfig, task_of
 from spark_impl import slack, watermark
+from spark_impl.runtime.accounts import ledger
 from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import COLUMNS, append
 from spark_impl.runtime.storage import InputProblem, Location
 from spark_impl.slack import SlackQuery, corrections, results
 from spark_impl.watermark import WatermarkQuery, late, progress
-from spark_impl.windows import answers as answers_module
 from spark_impl.windows import history as windows_history
 from spark_impl.windows.progress import FirstAnswers, warning_of
 
@@ -112,12 +113,13 @@ def test_a_query_leaves_the_session_as_it_is_and_takes_local_paths_as_they_are(
 
     history(tmp_path / "ab", [(3, 64.0)])
     place = tmp_path / "a? [b], {c,d}* ü"
-    source = history(place / "[a]{b}", FIRST, LATE).parent / "up" / ".." / "[a]{b}"
+    source = history(place / "[a]{b}", FIRST, [], LATE).parent / "up" / ".." / "[a]{b}"
     store, config = place / "up" / ".." / "s*" / "{store}", replace(FIXED, tasks=20)
     SlackQuery(spark, config, source, store, sink=sink).run_available()
     totals = [value for value, *_ in answers(spark, place / "s*" / "{store}").values()]
     assert totals == [1.0, 1.0, 2.0, 2.0]
-    assert seen == [before, before]
+    assert seen == [before, before]  # a file without rows answers nothing
+    assert ledger(place / "s*" / "{store}").balances
     assert session_settings(spark) == before
     assert SparkSession.getActiveSession() is active
     states = (place / "s*" / "{store}" / "_checkpoint" / "state" / "0").glob("[0-9]*")
@@ -127,29 +129,38 @@ def test_a_query_leaves_the_session_as_it_is_and_takes_local_paths_as_they_are(
 def test_bad_rows_are_rejected_and_windows_are_timestamps_as_far_as_those_go(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    beyond = [(1 << 61, 1.0), (-(1 << 61), 1.0)]
-    folder = history(tmp_path / "h", [(3, 1.0), (None, 2.0), (4, None), (5, float("inf")), *beyond])
+    beyond = [(sign * (1 << 61), value) for sign in (1, -1) for value in (1.0, None)]
+    far = 9_202_118_400_000_000  # in August 2261
+    folder = history(tmp_path / "h", [(-far, 4.0), (3, 1.0), (None, 2.0), (4, None), (5, inf)])
+    history(folder, beyond)
     history(folder, [(6, 1.0)], key=None)
-    far = answers_module.FARTHEST_US // 10 * 10
-    history(folder, [(far + 5, 2.0)])
+    history(folder, [(far - 1, 8.0), (far + 5, 2.0), ((1 << 61) - 1, 16.0)])
     query = SlackQuery(spark, FIXED, folder, tmp_path / "s")
     query.flush()
-    reasons = [row["reason"] for row in query.store.at().read_kind("rejected").to_pylist()]
-    assert sorted(reasons) == [
-        "event_time_us is NULL",
-        *["event_time_us lies beyond all calendars"] * 2,
-        "key is NULL",
-        "value is NULL",
-        "value is not a finite number",
+    listed = slack.rejected(spark, tmp_path / "s").orderBy("seq").collect()
+    nothing = (None, None, None)
+    assert [(row.reason, row.key, row.event_time_us, row.value) for row in listed] == [
+        ("event_time_us is NULL", *nothing),
+        ("value is NULL", "a", 4, None),
+        ("value is not a finite number", "a", 5, inf),
+        *[
+            ("event_time_us lies beyond all calendars", *nothing),
+            ("value is NULL", *nothing),
+        ]
+        * 2,
+        ("key is NULL", *nothing),
     ]
     found = results(spark, tmp_path / "s")
     assert found.schema["window"].dataType.simpleString() == "struct<start:timestamp,end:timestamp>"
     rows = {row.start_us: row for row in found.collect()}
     values = {start_us: row.value for start_us, row in rows.items()}
-    assert values == {-5: 1.0, 0: 1.0, 5: None, far: 2.0, far + 5: 2.0}
+    own = {-far - 5: 4.0, -far: 4.0, far - 10: 8.0, far - 5: 8.0, far: 2.0, far + 5: 2.0}
+    last = ((1 << 61) - 1) // 5 * 5
+    own |= {last - 5: 16.0, last: 16.0}
+    assert values == {-5: 1.0, 0: 1.0, 5: None, **own}
     epoch = datetime.fromtimestamp(0)  # noqa: DTZ006 (Spark gives local times without a zone)
     assert tuple(rows[0].window) == (epoch, epoch + timedelta(microseconds=10))
-    assert rows[far].window is None
+    assert {start_us for start_us in own if rows[start_us].window} == {-far, far - 10}
 
 
 @pytest.mark.fails_tasks
@@ -179,7 +190,9 @@ LATER = [(12, 8.0), (17, 16.0), (41, 32.0)]
 
 
 def test_late_tuples_are_a_side_output(spark: SparkSession, tmp_path: Path) -> None:
-    query = WatermarkQuery(spark, TUMBLING, history(tmp_path / "h", FIRST, LATER), tmp_path / "s")
+    source = history(tmp_path / "h", FIRST, LATER)
+    history(source, [(12, 8.0)], source_id=3)  # again, when it is forgotten
+    query = WatermarkQuery(spark, TUMBLING, source, tmp_path / "s")
     query.run_available()
     # calm: no wait, wm = 26; the tuples 12 and 17 come too late for 10 .. 20
     found = {0: (1.0, 1, 0, 1.0, "exact"), 10: (2.0, 1, 0, 1 / 3, "provisional")}
@@ -259,7 +272,7 @@ def test_the_operator_that_holds_the_watermark_back_is_named_until_it_is_idle(
     query = WatermarkQuery(spark, config, source, tmp_path / "s")
     query.run_available()
     found = progress(tmp_path / "s")
-    assert (found.watermark_us, found.held_by) == (None, f"operator {silent}")
+    assert (found.watermark_us, found.held_by, found.slack_us) == (None, f"operator {silent}", 0)
     history(source, [(25, 4.0)], key="a", arrival_us=1051)
     query.run_available()
     found = progress(tmp_path / "s")
