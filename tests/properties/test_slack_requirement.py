@@ -94,7 +94,7 @@ def test_every_subset_of_ranks_is_counted(q: Fraction, eps: Fraction) -> None:
 def test_a_count_is_off_by_the_share_that_is_missing() -> None:
     for eps, total in product((*EPSILONS, 0.07, 0.29), range(1, 400)):
         query = SlackConfig(1, 1, aggregate="count", control="max", eps=eps)
-        missing = total - requirement_of(query)(WindowFacts(total))
+        missing = total - requirement_of(query)(WindowFacts(total, 0.0, (), False))
         assert Fraction(missing, total) < Fraction(str(eps)) <= Fraction(missing + 1, total)
 
 
