@@ -71,10 +71,8 @@ class Task(WindowTask[WatermarkConfig]):
             self.close(batch, self.wait_us, steps)
         return steps
 
-    def end_batch(self, _batch: int, is_flush: bool) -> Sequence[Step]:
+    def end_batch(self, _batch: int) -> Sequence[Step]:
         """End a micro-batch; return the clock of its last accepted arrival, if it is due now."""
-        if is_flush:
-            return ()
         steps, self.last_clock = self.last_clock, []
         return steps
 

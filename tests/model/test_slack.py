@@ -1,8 +1,10 @@
 """One task of room ``slack``, with numbers worked out by hand."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import nan
+
+import pytest
 
 from model.slack import run
 from model.slack.machine import MODEL, Task
@@ -14,6 +16,7 @@ from model.vocabulary.windows import (
     Final,
     Late,
     Result,
+    Revision,
 )
 from tests.model.arrivals import stream_of
 
@@ -89,6 +92,28 @@ def test_a_small_run_by_hand() -> None:
         (20, 2.0, 0),
         (60, 8.0, 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"gamma_us": 4}, "flush"),
+        ({"gamma_us": 3}, "gamma"),
+        ({"max_age_us": 12}, "flush"),
+        ({"max_age_us": 11}, "age"),
+    ],
+)
+@pytest.mark.parametrize("late_us", [(13, 17), (17, 13)])
+def test_a_correction_is_due_beyond_a_limit(
+    limits: Mapping[str, int], reason: str, late_us: Sequence[int]
+) -> None:
+    # At the end of the batch the watermark is 25; the late tuples are of 13 and 17.
+    config = {**TWO_BATCHES.config, "gamma_us": 1_000, "max_age_us": 1_000, **limits}
+    late_ones = [(each, 4.0) for each in late_us]
+    arrivals = stream_of((12, 1.0), (25, 2.0), (14, nan), *late_ones)
+    trace = run(Workload("slack", arrivals, config))
+    assert [each.reason for each in trace.of(Correction)] == [reason]
+    assert [each[3:] for each in trace.of(Revision)] == [(int(reason == "flush"), 1, 9.0, 3)]
 
 
 def test_the_start_lasts_until_two_by_delta_windows_are_judged() -> None:
