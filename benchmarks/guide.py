@@ -63,7 +63,8 @@ def required_percent(config: SlackConfig, total: int) -> float:
     values = [float(value) for value in range(1, total + 1)]
     # 1..N has the variance (N^2 - 1)/12 and the mean (N + 1)/2.
     cv_squared = (total - 1) / (3 * (total + 1))
-    return 100 * requirement_of(config)(WindowFacts(total, cv_squared, values)) / total
+    known = WindowFacts(total, cv_squared, values, has_negative=False)
+    return 100 * requirement_of(config)(known) / total
 
 
 def required_rows(totals: tuple[int, ...] = TOTALS) -> Iterator[tuple[str | float, ...]]:

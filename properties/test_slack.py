@@ -69,10 +69,12 @@ REPEATED = st.lists(st.integers(1, 9) | st.sampled_from((-2, 1)), min_size=1, ma
 SIZES = st.sampled_from((200, 400, 2_000)) | st.integers(1, 300)
 VARIATIONS = st.sampled_from((0.0, 0.01, 0.25, 1.0))
 NO_MEAN = {"control": "pd", "eps": 0.1, "delta": 0.05, "q": 0.5}, 200, (-2, 2), inf
+OUTLIER = {**NO_MEAN[0], "eps": 0.3}, 400, (*[0, 1, 0.5] * 133, 10), 0.25
 
 
 @promised(*map("-".join, KINDS), examples=12)
 @example(draws=[NO_MEAN] * len(KINDS))
+@example(draws=[OUTLIER] * len(KINDS))
 @given(draws=st.tuples(*[st.tuples(SETTINGS, SIZES, REPEATED, VARIATIONS) for _ in KINDS]))
 def test_spark_requires_what_the_model_requires(reached: Reached, draws: Sequence[Any]) -> None:
     """A requirement that is always everything would hide which rule computes it."""

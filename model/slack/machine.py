@@ -155,7 +155,7 @@ class Task(WindowTask[SlackConfig]):
             self._judge_windows(batch, steps)
         return steps
 
-    def end_batch(self, batch: int, _is_flush: bool) -> Sequence[Step]:
+    def end_batch(self, batch: int) -> Sequence[Step]:
         """Return the clock at the end of a batch or flush, with the slack of the next arrival."""
         return (
             Progress(

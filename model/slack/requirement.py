@@ -35,11 +35,11 @@ class WindowFacts(NamedTuple):
 
     total: int
     """N, at least 1."""
-    cv_squared: float = 0.0
+    cv_squared: float
     """Squared coefficient of variation of the values."""
-    values: Sequence[float] = ()
+    values: Sequence[float]
     """Values of the N tuples in any order, if ``SlackConfig.needs_values``."""
-    has_negative: bool = False
+    has_negative: bool
     """True if one of the N values is negative."""
 
 
@@ -67,7 +67,7 @@ def requirement_of(config: SlackConfig) -> Requirement:
         if needs_positive and known.has_negative:
             return known.total
         required = requirement(known)
-        return 0 if required < 0 else required if required < known.total else known.total
+        return required if required < known.total else known.total
 
     return clipped
 

@@ -22,12 +22,12 @@ Floats = NDArray[np.float64]
 
 
 def rigorous_sum(values: Sequence[float], eps: float, d: float) -> int:
-    """Return how many tuples suffice with probability 1 - d, by the best of three bounds."""
+    """Return how many values >= 0 suffice with probability 1 - d, by the best of three bounds."""
     largest = _sorted(values)
     total = largest.size
     with np.errstate(over="ignore", invalid="ignore"):
         lost, squares = np.cumsum(largest), np.cumsum(largest * largest)[-1]
-    if largest[-1] < 0 or not (isfinite(lost[-1]) and isfinite(squares)):
+    if not (isfinite(lost[-1]) and isfinite(squares)):
         return total
     mean = lost[-1] / total
     variance = max(0.0, squares / total - mean * mean)

@@ -10,7 +10,6 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from model.vocabulary import Event, Step, WatermarkConfig
 from model.vocabulary.watermark import Clock
@@ -19,18 +18,6 @@ from model.watermark.upstream import upstreams_of
 from model.windows.cluster import Cluster
 from model.windows.machine import Insertion, SavedStream, WindowTask
 from model.windows.pipeline import WindowModel
-
-# ---------------------------------------------------------------------------------------- state
-
-
-class TaskState(NamedTuple):
-    """Everything a task remembers, as one value: the content of a checkpoint."""
-
-    stream: SavedStream = SavedStream()
-    wait_us: int = 0
-    cluster_us: tuple[int, ...] = ()
-    """Event times of the micro-cluster, in order of arrival."""
-
 
 # -------------------------------------------------------------------------------------- actions
 
@@ -44,19 +31,11 @@ class Task(WindowTask[WatermarkConfig]):
 
     def __init__(self, config: WatermarkConfig, number: int, rules: Rules = RULES) -> None:
         super().__init__(config, number, rules)
+        self.restore_stream(SavedStream())
+        self.wait_us = 0
+        self.cluster = Cluster(config.k)
         self.last_clock: list[Step] = []
         """The clock to record at the end of this batch, if any."""
-        self.restore(TaskState())
-
-    def restore(self, state: TaskState) -> None:
-        """Forget everything and continue from ``state``."""
-        self.restore_stream(state.stream)
-        self.wait_us = state.wait_us
-        self.cluster = Cluster(self.config.k, state.cluster_us)
-
-    def state(self) -> TaskState:
-        """Return everything the task remembers, for :meth:`restore`."""
-        return TaskState(self.save_stream(), self.wait_us, tuple(self.cluster.times_us))
 
     def arrive(self, event: Event, batch: int) -> list[Step]:
         """Take one arrival; return the steps it causes, in order."""
@@ -92,10 +71,8 @@ class Task(WindowTask[WatermarkConfig]):
             self.close(batch, self.wait_us, steps)
         return steps
 
-    def end_batch(self, _batch: int, is_flush: bool) -> Sequence[Step]:
+    def end_batch(self, _batch: int) -> Sequence[Step]:
         """End a micro-batch; return the clock of its last accepted arrival, if it is due now."""
-        if is_flush:
-            return ()
         steps, self.last_clock = self.last_clock, []
         return steps
 

@@ -10,7 +10,7 @@ Rules of this file:
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 
 class Cluster:
@@ -18,15 +18,13 @@ class Cluster:
 
     __slots__ = ("_in_order", "inv", "k", "times_us")
 
-    def __init__(self, k: int, times_us: Iterable[int] = ()) -> None:
+    def __init__(self, k: int) -> None:
         self.k = k
         self.times_us: deque[int] = deque()
         """Event times in order of arrival."""
         self._in_order: list[int] = []
         """The same event times, smallest first."""
         self.inv = 0
-        for time_us in times_us:
-            self.enter(time_us)
 
     def enter(self, time_us: int) -> None:
         """Add an arrival; the oldest one leaves if there are more than k."""

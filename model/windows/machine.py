@@ -90,7 +90,7 @@ class WindowTask(Stream, ABC, Generic[QueryT]):
         """Close every window; return the steps."""
 
     @abstractmethod
-    def end_batch(self, batch: int, is_flush: bool, /) -> Sequence[Step]:
+    def end_batch(self, batch: int, /) -> Sequence[Step]:
         """Return the steps recorded after a batch with an accepted arrival, or after a flush."""
 
     def refuse(self, event: Event, batch: int) -> list[Step] | None:

@@ -80,7 +80,7 @@ class TaskPipeline(Generic[TaskT]):
         steps: list[Step] = []
         if self.task.n_accepted > self._accepted_before:
             self._accepted_before = self.task.n_accepted
-            steps += self.task.end_batch(batch, False)
+            steps += self.task.end_batch(batch)
         return steps + self._correct(batch, is_flush=False, is_killed=is_killed)
 
     def flush(self, batch: int, *, is_killed: bool = False) -> list[Step]:
@@ -89,7 +89,7 @@ class TaskPipeline(Generic[TaskT]):
         for step in steps:
             self.store.record(step)
         if self.task.n_accepted:
-            steps += self.task.end_batch(batch, True)
+            steps += self.task.end_batch(batch)
         return steps + self._correct(batch, is_flush=True, is_killed=is_killed)
 
     def _correct(self, batch: int, *, is_flush: bool, is_killed: bool) -> list[Step]:

@@ -8,7 +8,7 @@ Rules of this file:
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Step
@@ -25,7 +25,8 @@ BEFORE_TIME_US = -(1 << 63)
 class ByWindow(Generic[T]):
     """One entry for each (window index, key), created on first access.
 
-    Windows end in the order of their indices, so entries are taken out in that order.
+    Windows end in the order of their indices, so entries are taken out in that order. Entries that
+    are handed in must have it.
     """
 
     __slots__ = ("_by_index", "_make", "_next")
@@ -36,7 +37,6 @@ class ByWindow(Generic[T]):
         for index, key, entry in entries:
             self._by_index.setdefault(index, {})[key] = entry
         self._next = list(self._by_index)
-        heapify(self._next)
 
     def at(self, index: int, key: str) -> T:
         """Return the entry of a window and key; create it if there is none."""

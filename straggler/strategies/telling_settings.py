@@ -16,7 +16,13 @@ from model.vocabulary import (
 from model.vocabulary.join import And, Band
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.join_predicates import predicate_from_json
-from model.vocabulary.script.tree import expression_from_json
+from model.vocabulary.script.tree import (
+    Arithmetic,
+    Sensor,
+    Statement,
+    Union,
+    expression_from_json,
+)
 from model.vocabulary.settings import Setting, read_settings, settings_of
 from model.vocabulary.trace import TraceReader
 
@@ -60,7 +66,7 @@ def _beside(bound: float, steps: int, kind: type) -> Any:
 
 # ----------------------------------------------------------------------------- several together
 
-WINDOWS, A = {"size_us": 10, "slide_us": 10}, ["sensor", "a"]
+WINDOWS, A, _STREAM = {"size_us": 10, "slide_us": 10}, ["sensor", "a"], Sensor("a")
 DAYS = 86_400_000, 172_800_000
 SCALED = {"watermark": "scaled", "cluster": 3}
 LONG_US = (1 << 63) // 6
@@ -84,6 +90,8 @@ BUILT: Mapping[str, Callable[[Any], object]] = {
         {"workflows": [["w", ["x", A]]], "sensors": [["a", 1]], **own}
     ),
     "sensors": lambda pairs: replace(SCRIPT, sensors=pairs),
+    "flows": lambda flows: replace(SCRIPT, workflows=flows),
+    "node": lambda given: given[0](*given[1:]),
     "times": lambda pairs: GroupingConfig(2, times_us=pairs),
     "and": And,
     "tree": expression_from_json,
@@ -176,6 +184,8 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("script", {}, {"workflows": [["w", ["x", A]], ["w", ["x", A]]]}, "'w'; it must be listed"),
     ("script", {}, {"workflows": [["", ["x", A]]]}, "text that is not empty"),
     ("script", {}, {"workflows": [["w", ["x"]]]}, "must be lists"),
+    ("script", {}, {"workflows": [["w", ["1x", A]]]}, "the name of a statement is '1x'"),
+    ("flows", SCRIPT.workflows, ("x",), "a workflow is 'x'; it must be a Workflow"),
     ("script", {}, {"sensors": [["a'", 1], ['a"', 1]]}, "text without quotes"),
     ("script", {}, {"sensors": [["a", 1], ["x", 1]]}, "'x' is the name of a sensor"),
     ("script", {}, {"sensors": [["b", 1]]}, "there is no sensor and no earlier name 'a'"),
@@ -196,6 +206,21 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("tree", ["window", "max", A, 10_000, 1], ["window", "max", A, 10_001, 1], "length/10000 at"),
     ("tree", ["across", "sum", A], ["across", "count", A], "an aggregate of streams is 'count'"),
     ("tree", ["union", A], ["union", ["number", 1]], "made of numbers alone"),
+    ("tree", ["across", "sum", A], ["across", "sum", ["number", 1]], "made of numbers alone"),
+    (
+        "tree",
+        ["window", "sum", A, 1, 1],
+        ["window", "sum", ["number", 1], 1, 1],
+        "made of numbers alone",
+    ),
+    ("node", (Union, (_STREAM,)), (Union, ("a",)), "a part of a union is 'a'; it must be a stream"),
+    ("node", (Statement, "x", _STREAM), (Statement, "x", "a"), "what x is is 'a'; it must be an e"),
+    (
+        "node",
+        (Arithmetic, "+", _STREAM, _STREAM),
+        (Arithmetic, "+", _STREAM, "a"),
+        "a side of + is 'a'; it must be an expression",
+    ),
     ("tree", ["union", A], ["union"], "at least one stream"),
     ("tree", ["name", "_1"], ["name", "1a"], "without a digit first"),
     ("tree", ["name", "maxi"], ["name", "max"], "no name of a function"),

@@ -25,6 +25,16 @@ PARTLY = [
 ]
 """Windows that need four of seven and five of eight tuples, or more if a moment is off by one, and
 all eight if one is below 0."""
+LATE_VALUES = [
+    example(
+        "slack",
+        {"size_us": 100, "slide_us": 100, "aggregate": "sum", "eps": 0.5, "start_slack_us": 0},
+        (10, 20, 30, 40, 50, 60, 150, 70, 300),
+        (4.0, 3.0, 0.0, 2.0, 3.0, 2.0, 4.0, value, 3.0),
+    )
+    for value in (0.0, -0.5)
+]
+"""A window that needs five of its seven tuples, and all seven if the late one is below 0."""
 OPEN = ENOUGH.with_(flush=False)
 """The same stream, which goes on: a row waits for its answer."""
 AT_ONCE = {"control": "fixed", "fixed_slack_us": 0, "start_slack_us": 0}
@@ -55,7 +65,7 @@ NUMBERS = [
     for values in ([0.0] * 8, [2.0, -2.0] * 4, [1e200] * 8, [0.0, 0.5, *[3.0] * 8])
 ]
 """Values that are all 0, that cancel, whose squares are infinite, and that begin with 0."""
-OF_SLACK = [ENOUGH, OPEN, *PARTLY, *FORGOTTEN, *AGAIN, *NUMBERS]
+OF_SLACK = [ENOUGH, OPEN, *PARTLY, *LATE_VALUES, *FORGOTTEN, *AGAIN, *NUMBERS]
 PLAIN = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3}
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 SECOND_US = 1_000_000

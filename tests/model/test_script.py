@@ -1,6 +1,6 @@
 """Meanings of sensor scripts that are worked out by hand."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -124,6 +124,15 @@ def test_sensors_that_nobody_asks_for_are_dropped() -> None:
     found = run(case(said, ("b", 0, float("nan")), ("c", 0, 1.0), ("a", 0, 1.0)))
     assert len(found.of(Rejected)) == 0
     assert points(found.of(Result)) == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    "own", [{}, {"watermark": "scaled"}, {"cluster": 3}, {"idle_after_us": 1}], ids=str
+)
+def test_a_setting_is_written_unless_it_is_the_default(own: Mapping[str, Any]) -> None:
+    written = case(Window("max", A, 1, 1), lateness_us=1, **own).config
+    names = ("watermark", "cluster", "idle_after_us")
+    assert {each: written[each] for each in names if each in written} == own
 
 
 @pytest.mark.parametrize("at_us", [-1, 1 << 61])

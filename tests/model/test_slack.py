@@ -1,19 +1,22 @@
 """One task of room ``slack``, with numbers worked out by hand."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import nan
 
+import pytest
+
 from model.slack import run
-from model.slack.machine import Task
+from model.slack.machine import MODEL, Task
 from model.slack.rules import start_slack_us
-from model.vocabulary import Event, SlackConfig, Step, Workload
+from model.vocabulary import Event, Fault, SlackConfig, Step, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import (
     Correction,
     Final,
     Late,
     Result,
+    Revision,
 )
 from tests.model.arrivals import stream_of
 
@@ -91,6 +94,29 @@ def test_a_small_run_by_hand() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"gamma_us": 4}, "flush"),
+        ({"gamma_us": 3}, "gamma"),
+        ({"max_age_us": 12}, "flush"),
+        ({"max_age_us": 11}, "age"),
+    ],
+)
+@pytest.mark.parametrize("late_us", [(13, 17), (17, 13)])
+def test_a_correction_is_due_beyond_a_limit(
+    limits: Mapping[str, int], reason: str, late_us: Sequence[int]
+) -> None:
+    # At the end of the batch the watermark is 25; the late tuples are of 13 and 17.
+    config = {**TWO_BATCHES.config, "gamma_us": 1_000, "max_age_us": 1_000, **limits}
+    late_ones = [(each, 4.0) for each in late_us]
+    arrivals = stream_of((12, 1.0), (25, 2.0), (14, nan), *late_ones)
+    faults = Fault("kill", 0), Fault("kill", 1)  # what is written again in a batch counts once
+    trace = run(Workload("slack", arrivals, config, faults=faults))
+    assert [each.reason for each in trace.of(Correction)] == [reason]
+    assert [each[3:] for each in trace.of(Revision)] == [(int(reason == "flush"), 1, 9.0, 3)]
+
+
 def test_the_start_lasts_until_two_by_delta_windows_are_judged() -> None:
     query = SlackConfig(1, 1, feedback_us=9)
     assert [start_slack_us(query, n) for n in (39, 40)] == [9, 0]
@@ -108,7 +134,7 @@ def test_the_start_lasts_until_two_by_delta_windows_are_judged() -> None:
 
 def test_aq_waits_by_the_largest_delay_of_the_last_recent_us() -> None:
     settings = {"control": "aq", "recent_us": 10}
-    times_us = (5, 2, 6, 5, 14, 16, 40)
+    times_us = (5, 2, 6, 5, 14, 16, 40, 32, 45, 44, 42, 51)
     machine, clocks = task(**settings), []
     for event in stream_of(*[(each, 1.0) for each in times_us]):
         saved = machine.state()
@@ -117,7 +143,28 @@ def test_aq_waits_by_the_largest_delay_of_the_last_recent_us() -> None:
         machine.arrive(event, 0)
         clocks.append((machine.max_delay_us, machine.slack_us))
     # At 16 the delay that was seen at 5 is forgotten, that seen at 6 is exactly as old as allowed.
-    assert clocks == [(0, 0), (3, 3), (3, 3), (3, 3), (3, 3), (1, 1), (0, 0)]
+    assert clocks[:7] == [(0, 0), (3, 3), (3, 3), (3, 3), (3, 3), (1, 1), (0, 0)]
+    # At 51 the 8 of 40 is forgotten; of those seen at 45, the 3 that came after a 1 is the largest.
+    assert clocks[7:] == [(8, 8), (8, 8), (8, 8), (8, 8), (3, 3)]
+
+
+class Restarted(Task):
+    """A task that is saved and restored before each of its inputs."""
+
+    def arrive(self, event: Event, batch: int) -> list[Step]:
+        self.restore(self.state())
+        return super().arrive(event, batch)
+
+    def flush(self, batch: int) -> list[Step]:
+        self.restore(self.state())
+        return super().flush(batch)
+
+
+def test_a_task_goes_on_from_its_state() -> None:
+    by_values = {"control": "conformal", "start_slack_us": 0, "aggregate": "avg"}
+    config = {**TWO_BATCHES.config, **by_values, "method": "rigorous"}
+    for case in (TWO_BATCHES, TWO_BATCHES.with_(config=config)):
+        assert replace(MODEL, make_task=Restarted).run(case).digest() == run(case).digest()
 
 
 def test_what_is_not_accepted_is_no_recent_delay() -> None:

@@ -3,11 +3,12 @@
 from fractions import Fraction
 from typing import Any
 
-from model.vocabulary import Event, Trace, Workload
+from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import Final, Late, Result, Revision
 from model.watermark import run
 from model.windows.aggregates import as_written, quantile
+from model.windows.state import History
 
 
 def test_a_rank_uses_the_decimal_that_was_written() -> None:
@@ -24,6 +25,13 @@ def events(*event_times_us: int) -> list[Event]:
         Event(seq, seq, "a", time_us, float(1 << seq), 100 + seq)
         for seq, time_us in enumerate(event_times_us)
     ]
+
+
+def test_a_window_of_a_history_ends_before_its_end() -> None:
+    history = History(SlackConfig(11, 10))  # its last tuple is the first of a slide
+    for event in events(9, 10, 20, 21):
+        history.add(event)
+    assert history.values(10, "a") == [2.0, 4.0]
 
 
 def trace(*event_times_us: int, **settings: Any) -> Trace:

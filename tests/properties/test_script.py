@@ -29,7 +29,16 @@ from model.vocabulary.script.placement import (
     place,
     sensors_of,
 )
-from model.vocabulary.script.slices import HOUR_MS, Span, choose, cost, edges, panes, slice_of
+from model.vocabulary.script.slices import (
+    HOUR_MS,
+    Comb,
+    Span,
+    choose,
+    cost,
+    edges,
+    panes,
+    slice_of,
+)
 from model.vocabulary.script.tree import DAY_MS
 from properties.promised import Reached, promised
 from spark_impl.script.arithmetic import Tuples
@@ -154,7 +163,8 @@ def test_windows_share_the_cheaper_slices(
     assert way.cutting == min(ways, key=lambda each: cost(each, kept, per_hour))
     for length, slide in spans:
         for edge_us in ((at * slide + end) * 1_000 for at in range(12) for end in (0, -length)):
-            assert slice_of(way.cutting, edge_us) == edge_us
+            assert slice_of(way.cutting, edge_us) == edge_us > slice_of(way.cutting, edge_us - 1)
+    assert way.is_panes == (way.cutting == ways[0])
     reached.add({"cut into panes" if way.is_panes else "cut at edges": 1})
     reached.add({"edges that add no cut": not way.is_panes and len(way.cutting) < 2 * len(spans)})
 
@@ -166,6 +176,11 @@ def test_hours_do_not_stand_for_the_days_of_a_clock(zone: str) -> None:
         (DAY_MS, zone),
         (HOUR_MS, ""),
     }
+
+
+def test_an_edge_of_two_windows_is_cut_once() -> None:
+    # They end at multiples of 10 or 20, and begin 6 before: at 4, 14, ... or at 14, 34, ...
+    assert edges((Span(6, 10), Span(6, 20))) == (Comb(10, 0), Comb(10, 4))
 
 
 @pytest.mark.parametrize(

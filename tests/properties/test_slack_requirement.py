@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
-from math import ceil, comb
+from math import ceil, comb, inf
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from model.slack.requirement import (
     WindowFacts,
+    cv_squared_of,
     random_quantile,
     requirement_of,
 )
@@ -29,6 +30,7 @@ from model.slack.subsets import (
     rigorous_sum,
 )
 from model.vocabulary import SlackConfig
+from model.vocabulary.slack import METHODS
 from spark_impl.slack import requirement
 
 EPSILONS = (0.05, 0.2)
@@ -102,7 +104,7 @@ def test_every_subset_of_ranks_is_counted(q: Fraction, eps: Fraction) -> None:
 def test_a_count_is_off_by_the_share_that_is_missing() -> None:
     for eps, total in product((*EPSILONS, 0.07, 0.29), range(1, 400)):
         query = SlackConfig(1, 1, aggregate="count", control="max", eps=eps)
-        missing = total - requirement_of(query)(WindowFacts(total))
+        missing = total - requirement_of(query)(WindowFacts(total, 0.0, (), False))
         assert Fraction(missing, total) < Fraction(str(eps)) <= Fraction(missing + 1, total)
 
 
@@ -114,10 +116,25 @@ def test_a_sum_with_a_negative_value_needs_every_tuple(
     values: list[float], negative: float, eps: float, d: float
 ) -> None:
     values = [*values, negative]
-    assert rigorous_sum(values, eps, d) == len(values)
+    for method in METHODS:
+        query = SlackConfig(1, 1, aggregate="sum", method=method, eps=eps, delta=d)
+        known = WindowFacts(len(values), 0.0, values, has_negative=True)
+        assert requirement_of(query)(known) == len(values)
 
 
 def test_a_loss_that_equals_eps_is_a_failure_however_it_is_rounded() -> None:
     """In float64 7 < 0.07 * 100."""
     ones = [1.0] * 100
     assert rigorous_sum(ones, 0.07, 0.05) == 94
+
+
+def test_the_bound_of_serfling_by_hand() -> None:
+    # 14 may not be missing: 2*14*(0.3*456/14 - 9.5)^2 = 2.06 < ln(20)*(1 - 13/48) = 2.18.
+    assert rigorous_sum([9.0, 10.0] * 24, 0.3, 0.05) == 48 - 13
+
+
+def test_nothing_is_known_if_a_figure_leaves_float64() -> None:
+    assert rigorous_sum([1e200] * 100, 0.07, 0.05) == 100
+    assert rigorous_average([1e308] * 3, 0.07, 0.05) == 3
+    for values, varies in (([0.0, 0.0], 0.0), ([2.0, -2.0], inf), ([1e-200] * 2, inf)):
+        assert cv_squared_of(2, sum(values), sum(each * each for each in values)) == varies

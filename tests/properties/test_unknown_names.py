@@ -56,7 +56,7 @@ NUMBERS = arithmetic.fold(ONE_VALUE, ZERO, squares=True)
 OF_AGGREGATES: Mapping[str, Callable[[Any], object]] = {
     "answers of the model": lambda query: aggregate_of(query)([1.0]),
     "answers of Spark": answer_on_spark,
-    "coverage in the model": lambda query: requirement_of(query)(WindowFacts(1)),
+    "coverage in the model": lambda query: requirement_of(query)(WindowFacts(1, 0.0, (), False)),
     "coverage in Spark": lambda query: requirement.required_tuples(
         query, ONE, ONE_VALUE, None, has_negative=False
     ),

@@ -193,11 +193,11 @@ def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placemen
 
 def _choose_worker(filled: _Workers, piece: Unit, cap: Fraction) -> int:
     """Return the worker where a piece adds least within the cap; else the one with least load."""
-    best: tuple[bool, int, int, int] | None = None
+    best: tuple[int, int, int] | None = None
     for each, load in enumerate(filled.loads):
         added = filled.added_load(each, piece)
-        has_room = load + added <= cap
-        key = (False, added, load, each) if has_room else (True, load + added, load, each)
+        # Above the cap, a load is larger than all that is added within it.
+        key = (added if load + added <= cap else load + added, load, each)
         best = key if best is None else min(best, key)
     assert best is not None
     return best[-1]
