@@ -12,6 +12,7 @@ from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US
 from model.vocabulary.script.slices import HOUR_MS
 from model.vocabulary.script.tree import (
+    DAY_MS,
     Arithmetic,
     Name,
     Sensor,
@@ -94,13 +95,35 @@ def _silent(seed: int) -> Workload:
         )
         for at_ms in range(24)
     ]
-    return _case(
+    case = _case(
         'x = count("a", 2, 2); y = count("b", 2, 2)',
         *(rows[begin : begin + 6] for begin in range(0, 24, 6)),
         lateness_us=random.choice((0, 1_000, 3_000)),
         idle_after_us=random.choice((1, 2, 4)),
         flush=random.choice((False, True)),
     )
+    back_us = random.choice((1, 4))  # a clock that is turned back counts as standing still
+    return case.with_(
+        arrivals=tuple(
+            each._replace(arrival_us=each.seq - random.randrange(back_us)) for each in case.arrivals
+        )
+    )
+
+
+DAYS = (
+    *(("America/Sao_Paulo", 15_392), ("America/Sao_Paulo", 15_630)),  # changes at midnight
+    *(("America/St_Johns", 14_916), ("Pacific/Apia", 15_334)),  # a minute later; a day is skipped
+    *(("Europe/Berlin", 18_710), ("Europe/Berlin", 18_927), ("Asia/Kathmandu", 15_000)),
+)
+"""Zones, and days after Monday, 5 January 1970, on which the offsets of most of them change."""
+
+
+def _calendar(zone: str, day: int) -> Workload:
+    """Return windows of days over readings around the begins of some days."""
+    near_ms = (at + by for at in range(0, 3 * DAY_MS, 1_800_000) for by in (-1, 0))
+    rows = [("a", (day + 3) * DAY_MS + at_ms, float(n)) for n, at_ms in enumerate(near_ms)]
+    windows = f'x = sum("a", 1d, 1d, "{zone}"); y = count("a", 2d, 2d, "{zone}")'
+    return _case(windows, rows[:150], rows[150:], lateness_us=0)
 
 
 TELLING: Mapping[str, Workload] = {
@@ -222,6 +245,7 @@ TELLING: Mapping[str, Workload] = {
     ),
     **{f"numbers of all sizes {seed}": _of_all_sizes(seed) for seed in range(12)},
     **{f"silent {seed}": _silent(seed) for seed in range(16)},
+    **{f"days of {zone} after {day}": _calendar(zone, day) for zone, day in DAYS},
     **{f"out of order {seed}": _out_of_order(seed) for seed in range(12)},
 }
 
