@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from model.vocabulary import ScriptConfig
+from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script.plan import compile_plan
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.runtime.storage import InputProblem
@@ -34,12 +34,8 @@ CONFIGS = pytest.mark.parametrize("config", [TIMED, UNTIMED])
 
 def piece(*numbers: int, **cell: Any) -> pa.Table:
     """Return arrivals of two sensors and of one that nobody asks for; cells are of the second."""
-    rows = [
-        {"seq": n, "source_id": n, "key": "abc"[n % 3], "event_time_us": 10 * n, "value": 1.0}
-        for n in numbers
-    ]
-    rows = [{**row, "arrival_us": 100 - 7 * row["seq"]} for row in rows]
-    rows[1:2] = [{**row, **cell} for row in rows[1:2]]
+    rows = [Event(n, n, "abc"[n % 3], 10 * n, 1.0, 100 - 7 * n)._asdict() for n in numbers]
+    rows[1].update(cell)
     return pa.Table.from_pylist(rows, pa.schema(list(COLUMNS.items())))
 
 
@@ -51,7 +47,8 @@ def given(config: ScriptConfig, *pieces: pa.Table) -> Given:
         for _, kind, block in blocks_of(router, each):
             blocks.setdefault(kind, []).append(block)
     arrivals = encoding.decode_arrivals(blocks[ARRIVALS], config.idle_after_us is not None)
-    return Given(arrivals, pieces=encoding.decode_pieces(blocks[CLOCK]))
+    pieces = encoding.decode_pieces(blocks[CLOCK])
+    return Given(arrivals, {}, flush=False, pieces=pieces, unasked=0)
 
 
 @CONFIGS
