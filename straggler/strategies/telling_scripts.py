@@ -246,7 +246,7 @@ TELLING: Mapping[str, Workload] = {
     **{f"numbers of all sizes {seed}": _of_all_sizes(seed) for seed in range(12)},
     **{f"silent {seed}": _silent(seed) for seed in range(16)},
     **{f"days of {zone} after {day}": _calendar(zone, day) for zone, day in DAYS},
-    **{f"out of order {seed}": _out_of_order(seed) for seed in range(12)},
+    **{f"out of order {seed}": _out_of_order(seed) for seed in range(24)},
 }
 
 WindowRates = Sequence[tuple[frozenset[str], int]]
