@@ -43,6 +43,8 @@ GROUPING = (
     _routed("d", policy="pkg", instances=3),
     _routed("cc", (1,), times_us=((0, (1, 1)), (1, (1, 9)))),
     _routed("d"),
+    _routed("aabcaaa", (4,), instances=4, theta=0.3, gamma=1.0, window_tuples=4),
+    _routed("aaaaabbbbcccdde" + "f" * 13, (15, 27), theta=0.4, eps=0.2, window_tuples=27),
 )
 WATERMARK = (
     _late(),

@@ -94,6 +94,7 @@ def _table(seen: Evidence, window: Window, config: GroupingConfig) -> Table:
         costs=(),
         heavy={each.key: Count(min(max(1, each.counted), n), each.error) for each in named},
         tuples=n,
+        placement=None,
     )
 
 

@@ -96,10 +96,10 @@ class Table:
     times_us: tuple[int, ...]
     costs: tuple[int, ...]
     """Load c_i that a tuple adds to each instance."""
-    heavy: Mapping[str, Count] = field(default_factory=dict)
-    tuples: int = 0
+    heavy: Mapping[str, Count]
+    tuples: int
     """Number N of tuples of the window before; 0 in window 0."""
-    placement: Placement | None = None
+    placement: Placement | None
     _found: dict[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -120,9 +120,9 @@ class Table:
         """Return C(k), with the instance that is preferred among equals first."""
         found = self._found.get(key)
         if found is None:
-            latency_us = self.config.latency_us or (0,) * self.n
+            latencies = self.config.latency_us or range(self.n)
             instances = self.rules.candidates[self.config.policy](self, key)
-            found = tuple(sorted(instances, key=lambda each: (latency_us[each], each)))
+            found = tuple(sorted(instances, key=lambda each: (latencies[each], each)))
             self._found[key] = found
         return found
 

@@ -44,10 +44,9 @@ class Reports:
         nothing: Any = ()  # Spark's types allow numbers only
         with _NUMBERING:
             self._told = context.accumulator(nothing, AddingAccumulatorParam(nothing))
-        self.begin()
 
     def begin(self) -> None:
-        """Forget the reports of the previous micro-batch."""
+        """Begin a micro-batch: forget the reports of the previous one."""
         self._told.value = ()
         self.is_work_expected = False
         """True if all instances have to report in this micro-batch."""

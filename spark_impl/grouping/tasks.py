@@ -253,7 +253,5 @@ def _require_values(rows: pa.Table, name: str) -> None:
 def partition_id() -> int:
     """Return the number of this task's partition."""
     context = TaskContext.get()
-    if context is None:
-        msg = "there is no partition outside of a Spark task"
-        raise RuntimeError(msg)
+    assert context is not None, "there is no partition outside of a Spark task"
     return context.partitionId()

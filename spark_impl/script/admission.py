@@ -42,13 +42,12 @@ class Clock(NamedTuple):
 
     def follow(self, timeline: Timeline, config: ScriptConfig) -> "Clock":
         """Return the progress after the clock of all sensors has moved on."""
-        if config.idle_after_us is None or timeline.clock_us == NEVER:
-            return self
+        assert config.idle_after_us is not None  # a clock has come
+        assert config.lateness_us is not None  # the configuration says so
         last_us = max(self.last_us, timeline.origin_us)
         if timeline.clock_us - last_us <= config.idle_after_us:
             return self
-        wm_us = timeline.latest_us - (config.lateness_us or 0)
-        return self._replace(wm_us=max(self.wm_us, wm_us))
+        return self._replace(wm_us=max(self.wm_us, timeline.latest_us - config.lateness_us))
 
 
 class Admitted(NamedTuple):
@@ -68,7 +67,7 @@ class Admitted(NamedTuple):
 def admit(
     arrivals: Arrivals, known: Ints, clock: Clock, config: ScriptConfig, origin_us: int = NEVER
 ) -> Admitted:
-    """Admit or reject arrivals, one after the other.
+    """Admit or reject arrivals, at least one, one after the other.
 
     ``origin_us`` is the arrival time of the first arrival of all sensors. ``known`` are the
     identities that were admitted before. All deliveries of a tuple have the same
@@ -78,9 +77,10 @@ def admit(
     least = np.zeros(len(arrivals.ts), np.int64)
     if config.idle_after_us is not None:
         assert arrivals.moments is not None  # the router says so
+        assert config.lateness_us is not None  # the configuration says so
         before_us = max(clock.last_us, origin_us)
         least, last_us = idle_floors(
-            arrivals.moments, finite, before_us, config.idle_after_us, config.lateness_us or 0
+            arrivals.moments, finite, before_us, config.idle_after_us, config.lateness_us
         )
         clock = clock._replace(last_us=last_us)
     if config.watermark == "fixed":
@@ -90,7 +90,7 @@ def admit(
         again = np.flatnonzero(finite)
         again = again[~_new(arrivals.source_id[again], known)]
         wm, after = _by_disorder(arrivals.ts, finite, again, clock, config, least)
-    after = after._replace(wm_us=max(after.wm_us, int(least[-1]) if len(least) else 0))
+    after = after._replace(wm_us=max(after.wm_us, int(least[-1])))
     late = finite & (arrivals.ts < wm)
     candidates = np.flatnonzero(finite & ~late)
     chosen = candidates[_new(arrivals.source_id[candidates], known)]

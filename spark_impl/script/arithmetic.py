@@ -146,7 +146,7 @@ def ratio(numerators: Integers, denominators: Integers, unit: int) -> Floats:
     if _fits(numerators) and _fits(denominators) and abs(unit) < 900:
         # Far from the ends of the range, multiplying by the power of two is exact.
         quotient = numerators.astype(np.float64) / denominators.astype(np.float64)
-        return np.asarray(np.ldexp(quotient, unit), np.float64) + 0.0
+        return np.asarray(np.ldexp(quotient, unit), np.float64)
     up, down = 1 << max(unit, 0), 1 << max(-unit, 0)
     pairs = zip(numerators.tolist(), denominators.tolist(), strict=True)
     return np.array([_quotient(one * up, other * down) for one, other in pairs], np.float64)

@@ -26,7 +26,6 @@ from spark_impl.script.silence import Course, Pieces, Timeline
 from spark_impl.script.slices import Folds, Slices, add_tuples, known_until_us, prune
 
 _NONE = np.empty(0, np.int64)
-NO_PIECES = Pieces(*[_NONE] * len(Pieces._fields))
 
 
 class Log(NamedTuple):
@@ -95,14 +94,14 @@ class Message(NamedTuple):
 class Given(NamedTuple):
     """The input of a worker in a micro-batch."""
 
-    arrivals: Mapping[int, Arrivals] = {}
+    arrivals: Mapping[int, Arrivals]
     """Arrivals, by sensor."""
-    messages: Mapping[int, Message] = {}
+    messages: Mapping[int, Message]
     """Results of other workers, by window or operation."""
-    flush: bool = False
-    pieces: Pieces = NO_PIECES
+    flush: bool
+    pieces: Pieces
     """The clocks of all sensors' arrivals, if sensors may be idle."""
-    unasked: int = 0
+    unasked: int
     """Number of arrivals that go to no worker, if this is the first one."""
 
 

@@ -4,6 +4,7 @@ Each has sensors ``a``, ``b`` and ``c``; times are in milliseconds, a list is a 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -11,6 +12,7 @@ from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US
 from model.vocabulary.script.slices import HOUR_MS
 from model.vocabulary.script.tree import (
+    DAY_MS,
     Arithmetic,
     Name,
     Sensor,
@@ -48,6 +50,80 @@ def _case(
     )
     cuts = tuple(sum(map(len, batches[:number])) for number in range(1, len(batches)))
     return Workload("script", arrivals, config.to_json(), cuts, flush=flush)
+
+
+SIZES = (
+    *(0.0, 1.0, -1.0, 0.1, -0.1, 3.5, 7e8, -7e8, 2.0**-30, 2.0**31, 2.0**50, -(2.0**53)),
+    *(2.0**60, -(2.0**60), 2.0**64, -(2.0**70), 1e300),
+)
+"""Numbers whose sums and squares need 64 bits or more, and numbers that divide them finely."""
+
+
+def _of_all_sizes(seed: int) -> Workload:
+    """Return windows over numbers of some sizes, which come in several micro-batches."""
+    random = Random(seed)
+    some = random.sample(SIZES, random.randint(2, 4))
+    rows = [("a", at_ms, random.choice(some)) for at_ms in range(20)]
+    ends = [0, *sorted(random.sample(range(1, 20), random.randint(1, 4))), 20]
+    batches = [rows[begin:end] for begin, end in pairwise(ends)]
+    return _case(
+        'x = sum("a", 4, 2); y = avg("a", 3, 3); z = stddev("a", 6, 2)', *batches, lateness_us=0
+    )
+
+
+def _out_of_order(seed: int) -> Workload:
+    """Return a sensor whose disorder decides its watermark, and whose tuples come again."""
+    random = Random(seed)
+    rows = [("a", at_ms // 2 + random.randrange(6), 1.0) for at_ms in range(24)]
+    return _case(
+        'x = count("a", 2, 2)',
+        *(rows[begin : begin + 8] for begin in range(0, 24, 8)),
+        lateness_us=random.choice((2_000, 6_000)),
+        watermark=random.choice(("disorder", "scaled")),
+        cluster=random.choice((2, 3, 5, 50)),
+    )
+
+
+def _silent(seed: int) -> Workload:
+    """Return silent sensors, and arrivals that are not counted or that nobody asks for."""
+    random = Random(seed)
+    rows = [
+        (
+            random.choice("aaabbc"),
+            max(0, at_ms - random.randrange(5)),
+            random.choice((1.0, 1.0, NAN)),
+        )
+        for at_ms in range(24)
+    ]
+    case = _case(
+        'x = count("a", 2, 2); y = count("b", 2, 2)',
+        *(rows[begin : begin + 6] for begin in range(0, 24, 6)),
+        lateness_us=random.choice((0, 1_000, 3_000)),
+        idle_after_us=random.choice((1, 2, 4)),
+        flush=random.choice((False, True)),
+    )
+    back_us = random.choice((1, 4))  # a clock that is turned back counts as standing still
+    return case.with_(
+        arrivals=tuple(
+            each._replace(arrival_us=each.seq - random.randrange(back_us)) for each in case.arrivals
+        )
+    )
+
+
+DAYS = (
+    *(("America/Sao_Paulo", 15_392), ("America/Sao_Paulo", 15_630)),  # changes at midnight
+    *(("America/St_Johns", 14_916), ("Pacific/Apia", 15_334)),  # a minute later; a day is skipped
+    *(("Europe/Berlin", 18_710), ("Europe/Berlin", 18_927), ("Asia/Kathmandu", 15_000)),
+)
+"""Zones, and days after Monday, 5 January 1970, on which the offsets of most of them change."""
+
+
+def _calendar(zone: str, day: int) -> Workload:
+    """Return windows of days over readings around the begins of some days."""
+    near_ms = (at + by for at in range(0, 3 * DAY_MS, 1_800_000) for by in (-1, 0))
+    rows = [("a", (day + 3) * DAY_MS + at_ms, float(n)) for n, at_ms in enumerate(near_ms)]
+    windows = f'x = sum("a", 1d, 1d, "{zone}"); y = count("a", 2d, 2d, "{zone}")'
+    return _case(windows, rows[:150], rows[150:], lateness_us=0)
 
 
 TELLING: Mapping[str, Workload] = {
@@ -149,6 +225,28 @@ TELLING: Mapping[str, Workload] = {
     "one name in two scripts": _case(
         'x = max("a", 1, 1)', [("a", 0, 1.0)], beside='x = max("b", 1, 1)'
     ),
+    "results at the beginning of time, for other workers": _case(
+        'x = max("a", 1, 1); y = max(union("b", x), 4, 4); z = max(union("c", x), 4, 4)',
+        [("a", 0, 5.0), ("b", 1, 1.0), ("c", 2, 1.0)],
+        [("a", 6, 7.0), ("b", 5, 1.0), ("c", 6, 1.0)],
+        workers=3,
+        cap_percent=100,
+        lateness_us=0,
+    ),
+    "inputs at the beginning of time": _case(
+        'x = "a" - "b"', [("a", 0, 5.0), ("a", 1, 6.0)], [("b", 0, 1.0)], lateness_us=0
+    ),
+    "some results are undefined": _case(
+        'x = 1 / "a"; y = max(x, 4, 4)', [("a", 1, 0.0), ("a", 2, 2.0)]
+    ),
+    "a product with a sign": _case('x = "a" * 0', [("a", 1, -5.0)]),
+    "a sum that no float64 has": _case(
+        'x = avg("a", 4, 4)', [("a", 0, 2.0**53), ("a", 1, 1.0), ("a", 2, 0.0)]
+    ),
+    **{f"numbers of all sizes {seed}": _of_all_sizes(seed) for seed in range(12)},
+    **{f"silent {seed}": _silent(seed) for seed in range(16)},
+    **{f"days of {zone} after {day}": _calendar(zone, day) for zone, day in DAYS},
+    **{f"out of order {seed}": _out_of_order(seed) for seed in range(24)},
 }
 
 WindowRates = Sequence[tuple[frozenset[str], int]]

@@ -26,10 +26,11 @@ from spark_impl.grouping import (
     run_in_process,
 )
 from spark_impl.grouping.query import Spreader
+from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import GroupingStore, decode_table
 from spark_impl.grouping.tasks import Columns, refused_rows
-from spark_impl.grouping.windows import add_times, mean_times, start
+from spark_impl.grouping.windows import add_times, advance, mean_times, start
 from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
@@ -82,6 +83,7 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
     assert parts.count() > 50
     answers = {row.key: row for row in merged_answers(parts).collect()}
     assert len(answers) == 50
+    assert {row.window for row in answers.values()} == {0}
     assert answers["k7"].n == 40
     assert answers["k7"].total == sum(range(7, 2_000, 50))
     assert answers["k7"].top == [1957.0, 1907.0, 1857.0]
@@ -109,12 +111,15 @@ def test_bad_input_is_named(spark: SparkSession, tmp_path: Path) -> None:
         Grouping(2).stream(rows, "word", tmp_path / "store", lambda _rows, _batch: None)
     with pytest.raises(InputProblem, match="'timestamp' is of type timestamp; an order is made of"):
         Grouping(2).stream(stream, "key", tmp_path / "s", lambda _rows, _batch: None, "timestamp")
+    with pytest.raises(InputProblem, match="column 'key' is of type string; a value is a number"):
+        Grouping(2).stream(stream, "key", tmp_path / "s", lambda _rows, _batch: None, value="key")
     assert not any(tmp_path.iterdir())
 
 
 def test_durations_are_texts_or_timedeltas() -> None:
     told = Grouping(2, times=["1ms", timedelta(milliseconds=2)], latency=["5us", "6us"])
     assert told.config == Grouping(2, times_us=[1_000, 2_000], latency_us=[5, 6]).config
+    assert told.config.times_us == ((0, (1_000, 2_000)),)
     named = Grouping(2, times_us=["1ms", timedelta(milliseconds=2)], latency_us=("5us", "6us"))
     assert named.config == told.config
     with pytest.raises(ValueError, match=r"times is 1; it must be a text .*; times_us takes micro"):
@@ -216,6 +221,16 @@ def test_a_measured_time_is_no_shorter_than_the_transfer() -> None:
     standing = add_times(start(config), spent)
     assert mean_times(config, standing) == (40, 40, 40)
     assert mean_times(config, standing, (30, 70, 900)) == (40, 70, 900)
+    quick = add_times(start(config), [(10, 2), (10, 12), (0, 0)])
+    assert mean_times(config, quick) == (1, 1, 1)
+
+
+def test_a_micro_batch_without_tuples_is_not_counted() -> None:
+    config = GroupingConfig(2, "key", ((0, (1, 1)), (1, (1, 9)), (2, (9, 1))), window_tuples=1)
+    begun = advance(config, start(config), [SenderState()], 0)
+    assert begun == start(config)
+    after = advance(config, begun, [SenderState()], 1)
+    assert (after.batch, after.routed, after.table.window, after.table.times) == (1, 1, 1, (1, 9))
 
 
 def test_measured_times_decide_the_routes_of_the_next_window(

@@ -15,7 +15,7 @@ from spark_impl.runtime.operators import row_of
 from spark_impl.script import compile_plan
 from spark_impl.script.admission import Arrivals
 from spark_impl.script.arithmetic import Tuples
-from spark_impl.script.encoding import decode_messages, encode_message
+from spark_impl.script.encoding import decode_messages, decode_pieces, encode_message
 from spark_impl.script.kernel import Given, Message, State, advance
 from spark_impl.slack import SLACK
 from spark_impl.slack.rule import Memory
@@ -57,7 +57,9 @@ def test_state_holds_nothing_that_is_over() -> None:
     for batch in range(50):
         rows = np.arange(100) + 100 * batch
         arrivals = Arrivals(rows, rows, rows * 100, np.ones(100))
-        state, found = advance(share, state, Given({0: arrivals}))
+        state, found = advance(
+            share, state, Given({0: arrivals}, {}, flush=False, pieces=decode_pieces([]), unasked=0)
+        )
         if batch > 5:
             sizes.add((len(state.logs[0].tuples.ts), len(state.slices[0].starts)))
             assert found.results[1].values.tolist() == [40.0] * 5
