@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig
@@ -249,9 +248,3 @@ ROOMS: Mapping[str, Room] = {
     ),
 }
 """The rooms, by name. Room ``grouping`` has no results of its own but what its sink keeps."""
-BY_DAY = ("slack", "join")
-"""A room that corrects late answers, and one that refuses late rows."""
-SOME_BY_DAY = [
-    each if each in BY_DAY else pytest.param(each, marks=pytest.mark.long) for each in ROOMS
-]
-"""The rooms, by name, as parameters of what the shared runtime decides."""

@@ -28,7 +28,6 @@ from tests.spark_impl.rooms_under_test import (
     LATER,
     PROBLEMS,
     ROOMS,
-    SOME_BY_DAY,
     Room,
     Rows,
     Sink,
@@ -82,7 +81,7 @@ def leave_torn_plan(checkpoint: Path) -> None:
     (plans / "..0.1d77352c.tmp.crc").touch()
 
 
-@pytest.fixture(scope="module", params=SOME_BY_DAY)
+@pytest.fixture(scope="module", params=ROOMS)
 def life(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Life:
@@ -113,7 +112,7 @@ def life(
     return Life(name, ROOMS[name], folder, kept, kept.calls[0])
 
 
-@pytest.fixture(params=SOME_BY_DAY)
+@pytest.fixture(params=ROOMS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -174,7 +173,6 @@ def test_a_store_is_refused_over_another_history(
     assert content(store) == before
 
 
-@pytest.mark.long  # by day writers of tables and of a landing come second
 def test_a_second_writer_is_refused(
     spark: SparkSession, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,10 +241,6 @@ def begun(spark: SparkSession, room: Room, tmp_path: Path) -> tuple[Path, Path, 
 
 
 @pytest.mark.fails_tasks
-@pytest.mark.parametrize(
-    "name",  # by day the fifth promise shortens a history, and late readings wait in it
-    [each if each == "join" else pytest.param(each, marks=pytest.mark.long) for each in ROOMS],
-)
 def test_files_that_are_lost_torn_or_dropped(
     spark: SparkSession, name: str, tmp_path: Path
 ) -> None:

@@ -18,14 +18,13 @@ from tests.spark_impl.rooms_under_test import (
     LATE,
     PROBLEMS,
     ROOMS,
-    SOME_BY_DAY,
     Reading,
     land,
 )
 from tests.spark_impl.test_contracts import Kept, nothing
 
 
-@pytest.fixture(params=SOME_BY_DAY)
+@pytest.fixture(params=ROOMS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
