@@ -162,8 +162,7 @@ def test_settings_and_answers_are_those_of_the_pages() -> None:
     assert {room: answers_of(room) for room in CONFIGS} == ANSWERS
     for what, given_settings, name, due in APPLIED:
         assert getattr(BUILT[what](given_settings), name) == due, (what, given_settings, name)
-    for read, text, told in READ:
-        assert read(text) == told, (read, text)
+    assert [text for read, text, told in READ if read(text) != told] == []
 
 
 @pytest.mark.parametrize(("what", "good", "bad", "said"), [*NEAREST, *NEAREST_INPUTS])

@@ -63,6 +63,7 @@ def _days() -> Iterator[tuple[str, int]]:
 CONDITIONS: Mapping[str, Predicate] = {
     " any ": And(),
     "key and value  within 2": And((Equi("key"), Band("value", 2.0))),
+    "value within 0": Band("value", 0.0),
     "r.pm25 apart 2e300 of s.value": Apart("pm25", 2e300, "value"),
     "value <": Ineq("value", "<", "value"),
     "r.pm25 <= s.pm10": Ineq("pm25", "<=", "pm10"),
