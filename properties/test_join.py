@@ -30,7 +30,7 @@ from spark_impl.join.in_process import Network
 from straggler.rooms.join.spark_machine import SparkMachine
 from straggler.strategies.columns import COLUMNED, count_columns
 from straggler.strategies.join import STRUCK, cases, recordings_on_chains
-from straggler.strategies.load_curves import Course, courses
+from straggler.strategies.load_curves import AT_THRESHOLDS, Course, courses
 from straggler.strategies.networks import SEEDS
 from straggler.strategies.telling_chains import OPEN, TELLING, in_time
 from straggler.strategies.timed_cases import TimedCase
@@ -183,6 +183,7 @@ def log_of(decide: Decide, course: Course) -> Log:
 
 
 @promised(*CASES, "no", "linear", "quadratic", examples=120)
+@example(course=AT_THRESHOLDS)
 @given(course=courses())
 def test_both_controllers_decide_the_same_to_the_last_bit(reached: Reached, course: Course) -> None:
     first = controls.start(course.rules, course.workers)

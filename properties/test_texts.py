@@ -47,7 +47,7 @@ from straggler.strategies.declared_settings import (
     declared_by,
 )
 from straggler.strategies.telling_inputs import NEAREST_INPUTS, OPENED
-from straggler.strategies.telling_settings import BUILT, NEAREST, edges_of
+from straggler.strategies.telling_settings import BUILT, NEAREST, READ, edges_of
 from straggler.strategies.traces import TEXTS
 
 # ---------------------------------------------------------------------------- durations, settings
@@ -162,6 +162,7 @@ def test_settings_and_answers_are_those_of_the_pages() -> None:
     assert {room: answers_of(room) for room in CONFIGS} == ANSWERS
     for what, given_settings, name, due in APPLIED:
         assert getattr(BUILT[what](given_settings), name) == due, (what, given_settings, name)
+    assert [text for read, text, told in READ if read(text) != told] == []
 
 
 @pytest.mark.parametrize(("what", "good", "bad", "said"), [*NEAREST, *NEAREST_INPUTS])

@@ -153,10 +153,11 @@ class Gate:
             raise ValueError(msg)
         (tuples, watermarks_us, epochs), known = self.admitted[stream], self._known[stream]
         progress = self.progress[stream]
-        wm_us = max([progress.floor_us, *watermarks_us[-1:]])
+        wm_us = progress.floor_us
+        if watermarks_us:
+            wm_us = max(wm_us, watermarks_us[-1])
         lateness_us, before = self.config.lateness_us, len(tuples)
-        # Without decisions nothing is looked up, because a run is often a single arrival.
-        share = decision_at(self.config, epoch).share if self.config.decisions else 0.0
+        share = decision_at(self.config, epoch).share
         columns = self.config.columns(stream)
         is_accepted = False
         for event in events:

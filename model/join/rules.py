@@ -118,8 +118,8 @@ class Setup:
     content: Content
     wm_us: tuple[Sequence[int], Sequence[int]]
     """Watermark of R and of S after the first admission, the second, ..."""
-    block_size: int = 2
-    credit: int = 2
+    block_size: int
+    credit: int
     rules: Rules = NUMBERED
     network: Network = IN_ORDER
     free: bool = False

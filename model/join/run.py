@@ -204,15 +204,14 @@ class Recorder:
     def _forward(self, after: ChainState, action: Action) -> None:
         lane, _ = lanes(after.workers[action.worker], action.stream)
         block = lane.copies[-1].block
-        first, last = (block.tuples[0], block.tuples[-1]) if block.tuples else (-1, -1)
         self.steps.append(
             Forward(
                 *self._at(action.worker),
                 action.stream,
                 block.number,
                 block.seen,
-                first,
-                last,
+                block.tuples[0],
+                block.tuples[-1],
                 len(block.tuples),
                 block.wm_us,
             )

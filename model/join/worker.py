@@ -91,7 +91,7 @@ def _release(worker: Worker) -> Worker:
     A copy of S waits until every block of R has come that was sent before its acknowledgement.
     """
     r, s = worker
-    if r.copies and any(copy.sent >= 0 for copy in r.copies):
+    if r.copies:
         r = r._replace(copies=tuple([copy for copy in r.copies if copy.sent < 0]))
     if s.copies:
         kept = [copy for copy in s.copies if not 0 <= copy.sent <= r.received]

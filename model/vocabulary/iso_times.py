@@ -30,7 +30,7 @@ def parse_time_us(text: str) -> int:
     fraction, sign, ahead_h, ahead_min = found.groups()[6:]
     ahead = int(ahead_h or 0) * 60 + int(ahead_min or 0)
     days = _days(year, month, day)
-    is_date = 1 <= month <= 12 and day >= 1 and _date(days) == (year, month, day)
+    is_date = _date(days) == (year, month, day)
     if not is_date or hour > 23 or max(minute, second, int(ahead_min or 0)) > 59 or ahead > 1439:
         msg = f"{text!r} is not a time: there is no such day, hour, minute, second or zone"
         raise ValueError(msg)

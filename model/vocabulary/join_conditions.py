@@ -165,8 +165,6 @@ class _Parser:
             return Apart(column, self.extent(self.token(), column))
         if self.next.text in OPERATORS:
             return Ineq(column, self.operator(OPERATORS), column)
-        if self.next.text == "=":
-            self.refuse()
         return Equi(column)
 
     def between(

@@ -93,9 +93,7 @@ class SlackConfig(WindowQuery):
     @property
     def needs_values(self) -> bool:
         """True if the required coverage of a window depends on the values in it."""
-        if self.lambda_thr is not None or self.aggregate not in ("sum", "avg"):
-            return False
-        return self.method != "normal"
+        return self.lambda_thr is None and self.method != "normal"
 
     def _check_together(self) -> None:
         if self.aggregate not in METHODS[self.method]:

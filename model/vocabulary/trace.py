@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
-from math import inf, isfinite
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -358,7 +358,7 @@ def _as_recorded(value: PlainData, declared: FieldType) -> PlainData:
         one = declared._replace(is_tuple=False)
         return tuple([_as_recorded(each, one) for each in value])
     if declared.kind is float and is_int(value):
-        return float(value) if abs(value) < 1 << 1023 else inf * (1 if value > 0 else -1)
+        return float(str(value))  # of an integer that is too large, infinity
     if declared.kind is float and value in NOT_FINITE:
         return float(value)
     if declared.kind is int and isinstance(value, float) and value.is_integer():

@@ -155,6 +155,9 @@ ANSWERS: Mapping[str, Mapping[str, str]] = {
 APPLIED: tuple[tuple[str, dict[str, Any], str, Any], ...] = (
     ("slack", {}, "feedback", 10),
     ("slack", {"feedback_us": 0}, "feedback", 0),
+    ("slack", {}, "start_slack", 0),
+    ("slack", {"start_slack_us": None}, "start_slack", 10),
+    ("slack", {"start_slack_us": None, "control": "fixed"}, "start_slack", 0),
     ("slack", {}, "max_age", 40),
     ("slack", {"max_age_us": 0}, "max_age", 0),
     ("slack", {}, "needs_values", False),

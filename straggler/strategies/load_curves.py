@@ -114,6 +114,27 @@ def courses(draw: st.DrawFn) -> Course:
     return Course(rules, workers, tuple(measured))
 
 
+AT_THRESHOLDS = Course(
+    LoadRules(
+        0.25,
+        0.8,
+        0.9,
+        out_after_us=2 * UNIT_US,
+        in_after_us=2 * UNIT_US,
+        most=9,
+        shed="linear",
+        base=0.1,
+        smoothing=1.0,
+    ),
+    2,
+    tuple(
+        Measured(epoch, UNIT_US, (busy_us,))
+        for epoch, busy_us in enumerate([800, 900, 780, 750, 250, *[901] * 3, *[249] * 3])
+    ),
+)
+"""Utilisations at tau1, at tau2, a margin below tau1 and at tau0, and just beyond for a while."""
+
+
 @st.composite
 def controlled_decisions(draw: st.DrawFn, config: JoinConfig) -> tuple[Decision, ...]:
     """Draw the decisions of the model's controller on a load curve."""

@@ -93,6 +93,17 @@ TELLING: Mapping[str, Workload] = {
         [("S", time) for time in range(56, 62)],
         [("R", time) for time in (51, 53, 62)],
     ),
+    "a stream that falls silent, and then just not long enough": _case(
+        JoinConfig(8 * UNIT_US, (("all", And()),), lateness_us=UNIT_US, idle_after_us=4 * UNIT_US),
+        _both(0, 12),
+        [*[("R", time) for time in range(12, 24)], ("S", 24)],  # which is refused: no sign of life
+        [("R", time) for time in range(24, 36)],
+        [*[("S", time) for time in (29, 30, 31)], *_both(36, 44)],
+        _both(44, 50),
+        [*[("R", time) for time in range(50, 61)], ("S", 51)],
+        [("R", time) for time in range(61, 65)],  # just not far enough to leave S behind
+        [("S", 52)],
+    ),
     "queries on columns, whose values may be missing": _with_columns(
         _case(
             JoinConfig(

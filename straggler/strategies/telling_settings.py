@@ -25,6 +25,8 @@ from model.vocabulary.script.tree import (
 )
 from model.vocabulary.settings import Setting, read_settings, settings_of
 from model.vocabulary.trace import TraceReader
+from straggler.strategies.telling_texts import OF_TEXTS, TEXTS_READ
+from straggler.strategies.telling_texts import READ as READ
 
 # ------------------------------------------------------------------------------- single settings
 
@@ -69,6 +71,10 @@ def _beside(bound: float, steps: int, kind: type) -> Any:
 WINDOWS, A, _STREAM = {"size_us": 10, "slide_us": 10}, ["sensor", "a"], Sensor("a")
 DAYS = 86_400_000, 172_800_000
 SCALED = {"watermark": "scaled", "cluster": 3}
+LARGEST = 1.7976931348623157e308
+"""The largest number of float64."""
+BIG = (1 << 53) + 1
+"""An integer that float64 rounds."""
 LONG_US = (1 << 63) // 6
 """Longest time for a cluster of 3."""
 SCRIPT = ScriptConfig.from_json({"workflows": [["w", ["x", A]]], "sensors": [["a", 1]]})
@@ -100,6 +106,7 @@ BUILT: Mapping[str, Callable[[Any], object]] = {
     "of": lambda given: SlackConfig.of(**given),
     "read": lambda texts: read_settings(texts, settings_of(SlackConfig)),
     "band": lambda given: Band(*given),
+    **TEXTS_READ,
 }
 NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("slack", {"method": "rigorous"}, {"method": "rigorous", "aggregate": "max"}, "is for sum and"),
@@ -111,6 +118,8 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
         {"sampling": "any"},
         "unknown setting 'sampling'",
     ),
+    ("slack", {"tasks": 1}, {"tasks": (1,)}, "tasks is (1,); it must be an integer"),
+    ("slack", {"kd": LARGEST}, {"kd": 2 * 10**308}, "kd is 2"),
     ("watermark", {"max_future_us": None}, {"max_future_us": 1}, "unknown setting 'max_future_us'"),
     ("watermark", {"max_wait_us": LONG_US, "k": 3}, {"max_wait_us": LONG_US + 1, "k": 3}, "2^63"),
     ("watermark", {"insert_every_us": 1, "upstreams": 1}, {"insert_every_us": 1}, "it must be 0"),
@@ -123,6 +132,10 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("grouping", {"latency_us": [1, 0]}, {"latency_us": [1]}, "one number for each of the 2"),
     ("grouping", {"tiers": [0, 3]}, {"tiers": [0, 3, 3]}, "one number for each of the 2"),
     ("grouping", {"later_tiers": [[1, [0, 3]]]}, {"later_tiers": [[0, [0, 3]]]}, "at least 1"),
+    ("grouping", {"later_tiers": [[1, [0, 3]]]}, {"later_tiers": [[1, [0, 4]]]}, "at most 3"),
+    ("grouping", {"later_tiers": [[1, [0, 3]]]}, {"later_tiers": [[1, [0, -1]]]}, "at least 0"),
+    ("grouping", {"times_us": [[0, [1, 1]], [1, [1, 1]]]}, {"times_us": 3}, "must be a list"),
+    ("grouping", {"times_us": [[0, [1, 1]]]}, {"times_us": [3]}, "must be a list"),
     (
         "grouping",
         {"times_us": [[0, [1, 1]]]},
@@ -133,6 +146,8 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("grouping", {"times_us": []}, {"times_us": [[0, []]]}, "a number for every instance"),
     ("grouping", {}, {"times_us": [[0, [1, 1]], [0, [1, 1]]]}, "0; it must be at least 1"),
     ("load", {"tau0": 0.39}, {"tau0": 0.4}, "0 < tau0 < tau1/2 < tau1 <= tau2 <= 1"),
+    ("load", {"tau0": 0.01}, {"tau0": 0}, "0 < tau0 < tau1/2 < tau1 <= tau2 <= 1"),
+    ("load", {"block_size": 1}, {"block_size": 1.5}, "an integer >= 1"),
     ("load", {"tau2": 1.0}, {"tau2": 1.1}, "0 < tau0 < tau1/2 < tau1 <= tau2 <= 1"),
     ("load", {"least": 1, "most": 1}, {"least": 2, "most": 1}, "at most 1, which is most"),
     ("load", {"base": 0.8}, {"base": 0.81}, "at most 0.8, which is tau2"),
@@ -143,6 +158,12 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("join", {"epochs": [["q", 0, 0]]}, {"epochs": [["q", 1, 0]]}, "an integer, at least 1"),
     ("join", {"epochs": [["q", 0, None]]}, {"epochs": [["q", -1, None]]}, "an integer, at least 0"),
     ("join", {}, {"epochs": [["q", 0, 0], ["q", 1, 1]]}, "named once"),
+    ("join", {}, {"epochs": [["q", 0.5, 1]]}, "first epoch of 'q' is 0.5; it must be an integer"),
+    ("join", {}, {"epochs": [["q", 0, 1.5]]}, "last epoch of 'q' is 1.5; it must be an integer"),
+    ("join", {}, {"decisions": [[-1, 1, 1, 0]]}, "the epoch of a decision is -1"),
+    ("join", {}, {"decisions": [[0.5, 1, 1, 0]]}, "the epoch of a decision is 0.5"),
+    ("join", {}, {"decisions": [[0, 1.5, 1, 0]]}, "workers from epoch 0 on is 1.5"),
+    ("join", {}, {"decisions": [[0, 1, 1, "1"]]}, "a number from 0 to 1"),
     ("join", {"lateness_us": 0, "idle_after_us": 1}, {"idle_after_us": 1}, "it must be None"),
     (
         "join",
@@ -157,9 +178,31 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("join", {}, {"queries": [["q", ["apart", "key", 1]]]}, "a text, which has no distance"),
     ("join", {}, {"queries": [["q", ["ineq", "key", "<", "value"]]]}, "columns of one kind"),
     ("join", {}, {"queries": [["q", ["ineq", "id", "<", "id"]]]}, "R has no column 'id'"),
+    ("join", {}, {"r_columns": [["pm25", "float"]]}, "kind of 'pm25' in r_columns is 'float'"),
+    ("join", {}, {"s_columns": [["ts", "time"]]}, "'ts'; it must be none of key"),
+    ("join", {}, {"r_columns": [["event_time_us", "time"]]}, "it must be none of key"),
+    ("join", {}, {"r_columns": [["any", "text"]]}, "'any'; it must be letters, digits and _"),
+    ("join", {}, {"r_columns": [["a b", "text"]]}, "'a b'; it must be letters, digits and _"),
+    ("join", {}, {"r_columns": [["a", "text"], ["a", "time"]]}, "'a'; it must be named once"),
+    ("join", {}, {"r_columns": [["a"]]}, "it must be pairs of a name and a kind"),
+    ("join", {}, {"r_columns": 3}, "it must be pairs of a name and a kind"),
+    ("join", {}, {"queries": [["q", ["band", "event_time", 1.0]]]}, "in microseconds, which 1.0"),
+    ("join", {}, {"queries": [["q", ["band", "value", BIG]]]}, "is no number of float64"),
+    ("join", {}, {"queries": [["q", ["where", "R", "value", "=", BIG]]]}, "no number of float64"),
+    ("join", {}, {"queries": [["q", ["where", "R", "value", "=", "x"]]]}, "which 'x' is not"),
     ("join", {}, {"epochs": [["q", 0]]}, "names with a first and last epoch"),
     ("join", {}, {"decisions": [[0, 1, 1]]}, "lists of epoch, workers, block size and share"),
     ("predicate", ["equi", "key"], ["equi", "1d"], "column is '1d'"),
+    ("predicate", ["equi", "key", "k"], ["equi", "key", "1d"], "other is '1d'"),
+    ("predicate", ["and"], 3, "3 is not a predicate"),
+    ("predicate", ["and"], [], "[] is not a predicate"),
+    ("predicate", ["and"], [[1]], "[[1]] is not a predicate"),
+    ("predicate", ["band", "value", LARGEST], ["band", "value", inf], "eps is inf"),
+    ("predicate", ["between", "key", 1, 2], ["between", "key", "x", 2], "finite number, or None"),
+    ("predicate", ["where", "S", "a", "=", LARGEST], ["where", "S", "a", "=", inf], "a text, a fi"),
+    ("predicate", ["ineq", "key", "<", "key"], ["ineq", "1d", "<", "key"], "left is '1d'"),
+    ("predicate", ["ineq", "key", "<", "key"], ["ineq", "key", "<", "1d"], "right is '1d'"),
+    ("predicate", ["where", "S", "a", "=", 1], ["where", "S", "1d", "=", 1], "column is '1d'"),
     ("predicate", ["band", "value", 0], ["band", "value", -1], "a finite number, at least 0"),
     ("predicate", ["ineq", "key", "<", "key"], ["ineq", "key", "=", "key"], "op is '='"),
     ("predicate", ["between", "key", 1, 1], ["between", "key", 1, 0.9], "at most 0.9, which is h"),
@@ -234,6 +277,9 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("workload", {}, {"version": 2}, "workload version 2 is not 1"),
     ("workload", {"cuts": [0, 0]}, {"cuts": [0, 1]}, "do not increase within 0..0"),
     ("workload", {}, {"arrivals": [[1]]}, "[1] is no arrival; it must be a list of seq, "),
+    ("workload", {}, {"arrivals": [[0, 0, "a", 0, 0.0, 0, "R", 3]]}, "more is 3 in [0, 0, 'a'"),
+    ("workload", {"cuts": [0]}, {"cuts": [-1]}, "do not increase within 0..0"),
+    ("workload", {"time_unit": "ns"}, {"time_unit": "h"}, "time_unit is 'h'; it must be one of us"),
     ("workload", {}, {"faults": 3}, "not a workload"),
     ("header", '{"trace":1}', '{"trace":2}', "trace is 2; it must be 1"),
     ("header", '{"trace":1}', '{"trace":true}', "trace is True; it must be 1"),
@@ -243,10 +289,14 @@ NEAREST: Sequence[tuple[str, Any, Any, str]] = (
     ("of", {"size": "1h", "slide_us": 1}, {"size": "1 month", "slide_us": 1}, "size: '1 month'"),
     ("of", {"size": "1h", "slide_us": 1}, {"size": "1h", "size_us": 1}, "only one can be given"),
     ("of", {"size": "1h", "slide_us": 1}, {"slide_us": 1}, "the setting 'size_us' is missing"),
+    ("of", WINDOWS, {**WINDOWS, "gamma": 5}, "gamma is 5; it must be a text such as '6 hours', or"),
+    ("of", WINDOWS, {**WINDOWS, "gamma": 5}, "or a timedelta; gamma_us takes microseconds"),
     ("of", WINDOWS, {**WINDOWS, "sizes": "1h"}, "unknown setting 'sizes'; known are"),
     ("read", {"eps": "0.5", "keyed": "no"}, {"epz": "0.5"}, "'epz'; did you mean 'eps'?"),
+    ("read", {"eps": "0.5"}, {"eps": "1"}, "eps is 1.0; it must be a finite number > 0 and < 1"),
     ("read", {"aggregate": "avg"}, {"aggregate": "average"}, "did you mean 'avg'?"),
     ("band", ["value", 0], ["value"], "Band('value') does not fit; it takes column, eps, other"),
     ("band", ["value", 0], ["value", 0, "value", 0], "it takes column, eps, other"),
+    *OF_TEXTS,
 )
 """Objects: what each can be built from, what it just cannot be built from, and why."""

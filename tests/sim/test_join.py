@@ -7,7 +7,7 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.join.claims import judge
-from model.join.control import decide, start
+from model.join.control import decide, share_to_shed, start, workers_for
 from model.join.run import run as model_run
 from model.vocabulary import Fault, JoinConfig, Trace
 from model.vocabulary.join import And, Between, Decision, Equi, Ineq, Match, Rejected
@@ -190,6 +190,13 @@ def test_the_decisions_are_those_of_the_controller() -> None:
     assert max(workers) > 2
     assert len({each.decision.block_size for each in run.concluded}) > 2
     assert_is_the_model_s(run)  # exact over what was not shed
+
+
+def test_a_full_chain_sheds_everything_and_an_idle_one_keeps_a_worker() -> None:
+    for power in (1, 2):
+        assert share_to_shed(False, 3.0, 0.8, 0.1, power, 0.05) == 1.0
+        assert share_to_shed(False, 3.0, 1.0, 0.1, power, 0.05) == 1.0
+    assert [workers_for(3, each, LoadRules()) for each in (0.0, 0.4, 0.8)] == [1, 3, 6]
 
 
 def test_overdue_tuples_go_on_at_the_end_of_an_epoch() -> None:
