@@ -29,10 +29,9 @@ from model.vocabulary.join import (
     Rejected,
     S,
     Where,
-    kinds_of,
 )
 from model.vocabulary.join_conditions import parse_condition, write_condition
-from model.vocabulary.join_predicates import check_columns
+from model.vocabulary.join_predicates import check_columns, kinds_of
 from model.vocabulary.trace import TraceReader
 from straggler.strategies.columns import R_COLUMNS, S_COLUMNS
 
