@@ -25,14 +25,18 @@ def is_adaptive(config: SlackConfig) -> bool:
 
 def slack_us(config: SlackConfig, alpha: float, max_delay_us: Ints) -> Ints:
     """Return K for some values of the largest delay."""
-    if config.control == "fixed":
-        slack = np.full(len(max_delay_us), config.fixed_slack_us, np.int64)
-    elif config.control == "max":
-        slack = max_delay_us
-    else:
-        share = np.floor(_clipped(alpha) * max_delay_us.astype(np.float64)).astype(np.int64)
-        # float64 rounds beyond 2^53, and the share could exceed the whole
-        slack = np.minimum(share, max_delay_us)
+    match config.control:
+        case "fixed":
+            slack = np.full(len(max_delay_us), config.fixed_slack_us, np.int64)
+        case "max":
+            slack = max_delay_us
+        case "conformal" | "pd" | "pd-clamped" | "aq":
+            share = np.floor(_clipped(alpha) * max_delay_us.astype(np.float64)).astype(np.int64)
+            # float64 rounds beyond 2^53, and the share could exceed the whole
+            slack = np.minimum(share, max_delay_us)
+        case unknown:
+            msg = f"there is no control {unknown!r}"
+            raise ValueError(msg)
     return slack if config.max_slack_us is None else np.minimum(slack, config.max_slack_us)
 
 

@@ -65,8 +65,11 @@ def required_tuples(
         wanted = missing.required_tuples(config, _level(config), total, values)
     elif config.aggregate == "sum":
         wanted = _for_sum(config, total, cv2)
-    else:
+    elif config.aggregate == "avg":
         wanted = _for_avg(config, total, cv2)
+    else:
+        msg = f"no rule says which coverage the aggregate {config.aggregate!r} requires"
+        raise ValueError(msg)
     if needs_positive_values(config):
         wanted = np.where(has_negative, total, wanted)
     capped: Ints = np.minimum(wanted, total)
