@@ -1,11 +1,10 @@
 """Workers of a chain: connections and task slots, without Spark."""
 
 import socket
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from itertools import product
+from itertools import count, product
 from struct import pack
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,6 @@ from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import STREAMS, And, R, S
 from spark_impl.join import driving, messages, rendezvous, stage, transport
 from spark_impl.join.checkpoint import empty_state
-from spark_impl.join.driving import drive
 from spark_impl.join.in_process import arrivals_of
 from spark_impl.join.matching import SCHEMA, Pairs, Tuples
 from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
@@ -264,17 +262,15 @@ def test_nobody_waits_for_a_neighbour_that_has_said_goodbye() -> None:
         peer.connection.close()
 
 
-def test_a_worker_is_busy_unless_it_waits_for_neighbours() -> None:
+def test_time_in_which_nothing_comes_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at the clock takes a second, and one look follows the wait."""
+    seconds = count()
+    monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     left, right = pair_of_links()
     with closing(left), closing(right):
-        left.exchange([], 0.05)
-        assert left.waited_s > 0.04
-    config = JoinConfig(10, (("all", And()),), workers=1)
-    worker = Worker(config, 0, Matcher(config), empty_state(), 0)
-    arrivals = {stream: arrivals_of([], stream, config) for stream in (R, S)}
-    begun_s = time.monotonic()
-    busy_us = drive(worker, arrivals, Links(0, 0, {}, 20.0), lambda _: None)
-    assert 0 < busy_us <= 1e6 * (time.monotonic() - begun_s)
+        for looks in range(1, 3):
+            left.exchange([], 0.0)
+            assert left.waited_s == looks
 
 
 def test_a_neighbour_that_is_silent_is_named() -> None:
