@@ -12,8 +12,10 @@ from model.vocabulary import GroupingConfig, WatermarkConfig
 from spark_impl.grouping.store import open_store
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Reading, planned_files, read_planned
+from spark_impl.runtime.columns import FAULTS
 from spark_impl.runtime.failures import last_error
-from spark_impl.runtime.histories import append, number_of
+from spark_impl.runtime.histories import append, file_of, number_of, write_parquet
+from spark_impl.runtime.landed_files import BATCH, PLAN, READ, landed_in, name_of_list
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.provenance import note_history
 from spark_impl.runtime.storage import locate
@@ -73,6 +75,23 @@ def _plan(given: tuple[Sequence[str], Sequence[int]]) -> None:
         assert read_planned(history, checkpoint, batch) == Reading(2 * len(due), last)
 
 
+def _list(plans: Sequence[int]) -> None:
+    """Count what a landing has refused, from lists of plans of its one micro-batch."""
+    with TemporaryDirectory() as folder:
+        history = locate(folder)
+        (history / "_landing.json").write_bytes(b'{"landing": "one"}')
+        rows = pa.table({"seq": [0], "arrival_us": [5]})
+        kept = {BATCH: "0", PLAN: "1", READ: "2"}
+        write_parquet(rows.replace_schema_metadata(kept), file_of(history, 0))
+        for plan in plans:
+            fault = pa.Table.from_pylist([{"column": "at", "reason": "is late"}], FAULTS)
+            write_parquet(fault, history / "_rejected" / name_of_list(0, plan, 1, 1))
+        landed = landed_in(history)
+        assert landed is not None
+        if not landed.refused:
+            raise ValueError(f"no list is of its plan: {plans}")
+
+
 def _time(own: Mapping[str, Any]) -> None:
     """Open a query whose watermarks need the times of arrivals."""
     config = WatermarkConfig(10, 10, 3, **own)
@@ -102,6 +121,7 @@ COUNTED: Mapping[str, Callable[[Any], object]] = {
     "counted": _count,
     "dropped": _drop,
     "planned": _plan,
+    "listed": _list,
     "timed": _time,
     "explained": _explain,
     "placed": _place,
@@ -119,6 +139,7 @@ OF_ACCOUNTS: Sequence[tuple[str, Any, Any, str]] = (
     ("planned", ([f"{_AT_1}\n{_AT_2}"], [0, 1]), ([_AT_2], [0]), "the files are [1]"),
     ("planned", ([_AT_1, _AT_2], [1]), ([_AT_1, _AT_1], [1]), "the files are []"),
     ("planned", ([f"{_AT_0}\n{_AT_1}", f"{_AT_1}\n{_AT_2}"], [1]), ([_AT_2] * 2, [0]), "are []"),
+    ("listed", [1, 2], [2, 3], "no list is of its plan"),
     ("timed", {"upstreams": 1, "insert_every_us": 1}, {"upstreams": 1}, "no time of an arrival"),
     ("timed", {"upstreams": 2, "idle_after_us": 1}, {}, "no time of an arrival is read"),
     ("explained", "a\nx.y.InputProblem: b is missing", "a ends\nb", "PySparkException: a ends"),
