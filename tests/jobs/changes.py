@@ -1,5 +1,6 @@
 """Changes of a job that keep it right: delays, modes, keys, zones, NaN, inputs and operators."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -113,7 +114,7 @@ def zoned(entry: Entry) -> Entry:
         return frame.withColumn(time, F.col(time).cast("timestamp"))
 
     def timeless(schema: str) -> str:
-        return schema.replace(" timestamp", " timestamp_ntz")
+        return re.sub(r"(\w) timestamp\b", r"\1 timestamp_ntz", schema)  # a type follows a name
 
     changed = _with_inputs(entry, cast)
     if isinstance(entry.schema, str):
