@@ -157,7 +157,8 @@ class Gate:
         if watermarks_us:
             wm_us = max(wm_us, watermarks_us[-1])
         lateness_us, before = self.config.lateness_us, len(tuples)
-        share = decision_at(self.config, epoch).share
+        # Without decisions nothing is looked up, because a run is often a single arrival.
+        share = decision_at(self.config, epoch).share if self.config.decisions else 0.0
         columns = self.config.columns(stream)
         is_accepted = False
         for event in events:

@@ -112,7 +112,7 @@ def _from_values(config: SlackConfig) -> Requirement:
 def cv_squared_of(n: int, total: float, squares: float) -> float:
     """Return the squared coefficient of variation of n values.
 
-    ``total`` is the sum of the values, ``squares`` the sum of their squares. If these sums leave
+    ``total`` is the sum of the values, ``squares`` the sum of their squares. If the estimate leaves
     float64, or if values cancel to a sum of 0, nothing is known about the values: infinity.
     """
     if total == 0 and squares == 0:

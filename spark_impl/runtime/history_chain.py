@@ -102,9 +102,9 @@ def require_landed(history: Location, checkpoint: Location, last: int) -> None:
     A landing that goes on behind another file would leave a history that nobody can repair.
     ``last`` is the number of the last file, -1 without one.
     """
-    note, behind = read_landed(checkpoint), last
+    note, behind = read_landed(checkpoint), max(last, 0)
     if note is not None:
-        behind = number = note["number"]
+        number, behind = note["number"], note["number"] + 1
         found = _read(history, number).digest
         # A history may be shortened, but not behind its last file.
         if found != note["digest"] and (found or last < number):

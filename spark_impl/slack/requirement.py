@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 def squared_cv(n: Ints, s1: Floats, s2: Floats) -> Floats:
     """Return the squared coefficient of variation, from the number, sum and squares of values.
 
-    It is infinite if the estimate does not fit into float64, or if values cancel to a sum of 0.
+    It is infinite if the estimate leaves float64, or if values cancel to a sum of 0.
     """
     with np.errstate(all="ignore"):
         estimate = n * s2 / (s1 * s1) - 1.0
@@ -218,7 +218,7 @@ def _is_high(aim: _Aim, marked: int) -> bool:
 def _tail(aim: _Aim, marked: int, n: int) -> float:
     """Return the probability to be off on the side of ``marked``, with ``n`` tuples."""
     k = aim.rank(n)
-    x = np.arange(k) if _is_high(aim, marked) else np.arange(k, marked + 1)
+    x = np.arange(k) if _is_high(aim, marked) else np.arange(k, min(n, marked) + 1)
     return float(_probability(aim, marked, np.full(len(x), n), x).sum())
 
 

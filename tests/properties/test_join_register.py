@@ -208,9 +208,8 @@ def test_who_was_asleep_while_old_files_went_asks_again(
     assert processes.do(Step("submit", "a", "key"), *epochs) == "submit"
     processes.check()
     assert ("a", "key", 3, None) in processes.expected.spans
-    assert (
-        processes.do(Step("withdraw", "a")) == "withdraw"
-    )  # it has not begun, and is gone at once
+    # It has not begun, and is gone at once.
+    assert processes.do(Step("withdraw", "a")) == "withdraw"
 
 
 def test_an_epoch_that_two_processes_ran_is_that_of_the_commit(tmp_path: Path) -> None:

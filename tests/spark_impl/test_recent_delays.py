@@ -266,7 +266,7 @@ def cases(draw: st.DrawFn) -> Workload:
 def test_steps_are_those_of_the_specification(case: Workload, at_once: int) -> None:
     """A state becomes bytes after each micro-batch; plans end at any arrival.
 
-    Few windows close at a time.
+    Few pairs are answered at a time.
     """
     few = mock.patch.object(kernel, "ROWS_AT_ONCE", at_once)
     with few, mock.patch.object(panes, "_PAIRS_AT_ONCE", at_once):

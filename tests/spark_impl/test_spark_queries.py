@@ -305,7 +305,7 @@ def test_the_active_session_stays_that_of_the_user(before: str | None) -> None:
 
 
 @pytest.mark.parametrize("own", [None, "the user's"])
-def test_the_settings_of_the_user_stay_behind_a_start(own: str | None) -> None:
+def test_the_settings_of_the_user_outlast_a_start(own: str | None) -> None:
     (name, ours), *_ = queries._LOCAL_SETTINGS.items()
     kept = {} if own is None else {name: own}
     before = dict(kept)
