@@ -26,8 +26,8 @@ log = logging.getLogger("straggler.join")
 class Crew:
     """The workers of one chain, at most ``most``.
 
-    A stage that stays has tasks for all of them, if there are slots, so that it outlives a change
-    of their number.
+    A stage that stays has tasks for more of them than an epoch needs, so that it outlives a change
+    of their number: at most half of the slots, and none if other chains have workers.
     """
 
     def __init__(self, spark: SparkSession, most: int) -> None:
@@ -138,7 +138,7 @@ class Crew:
                     free,
                     workers + 1,
                 )
-            self._taken = max(workers, min(self._most, free - 1))
+            self._taken = workers if others else max(workers, min(self._most, free // 2))
         return free
 
 

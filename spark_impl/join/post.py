@@ -80,13 +80,16 @@ class Post:
         with suppress(OSError):
             self._driver.sendall(encode_json(summary))
 
-    def next_order(self) -> JsonObject | None:
+    def next_order(self, *, is_idle: bool = False) -> JsonObject | None:
         """Wait for the order of the next epoch; return ``None`` if none will come.
 
+        A worker that ``is_idle``, while others work, ends with its left neighbour.
         Rows that are brought meanwhile are there for :meth:`take_brought`.
         """
-        end = time.monotonic() + _ALONE_S
+        end = float("inf") if is_idle else time.monotonic() + _ALONE_S
         watched: list[socket.socket | Door] = [self._driver, self._door]
+        left = [self.neighbours[min(self.neighbours)]] if is_idle else []
+        watched += left
         while (left_s := end - time.monotonic()) > 0:
             ready, _, _ = select.select(watched, [], [], min(left_s, GREETING_S))
             if self._driver in ready:
@@ -97,6 +100,8 @@ class Post:
                 if "epoch" in order:
                     return order
                 end = float("inf")  # rows are on their way
+            elif any(each in ready for each in left):
+                return None
             for connection, greeting in self._door.wait(0.0):
                 with connection:
                     self._accept(connection, greeting.get("task"))

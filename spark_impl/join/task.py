@@ -182,7 +182,7 @@ def run_task(
                 arrivals = _read_arrivals(rows, plan, number)
                 summary, state = _run_epoch(plan, number, arrivals, state, post)
                 post.report(summary._asdict())
-            order = post.next_order() if stays else None
+            order = post.next_order(is_idle=number >= workers) if stays else None
             if order is None:
                 break
             plan = plan.following(order)
