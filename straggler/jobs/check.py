@@ -225,6 +225,7 @@ def begin(
     frame = Runner(spark, job).streaming()
     shape = shape_of(frame, job.inputs, job.mode, lateness_us=lateness_us, upsert=upsert or ())
     inputs, told = assume_identity(job.inputs, shape.duplicates)
+    inputs = tuple([replace(each, is_united=shape.is_united) for each in inputs])
     job = replace(job, inputs=inputs)
     recorded, left_out = recorded_rows(spark, inputs, rows)
     if recorded:

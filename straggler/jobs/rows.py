@@ -66,6 +66,8 @@ class Input:
     identity: tuple[str, ...] = ()
     """Columns that identify a row: rows that agree in them are copies of one row."""
     given: Mapping[str, st.SearchStrategy[Any]] = field(default_factory=dict)
+    is_united: bool = False
+    """True if rows of several inputs are copies if they agree in what identifies them."""
 
     @property
     def others(self) -> list[sql.StructField]:

@@ -47,6 +47,8 @@ class Shape:
     """Columns whose last answer counts in update mode, and ``None`` if they are not known."""
     duplicates: tuple[str, ...] = ()
     """Columns of the inputs by which the job drops duplicates, under their names there."""
+    is_united: bool = False
+    """True if it drops those of several inputs at once."""
     needs_rocks: bool = False
     """True if an operator keeps its state in RocksDB alone."""
     has_watermark: bool = True
@@ -101,6 +103,7 @@ def shape_of(
         mode,
         keys,
         tuple(dict.fromkeys(name for each in dropping for name in source_names(plan, each))),
+        any(below.name == "Union" for each in dropping for below in each.walk()),
         needs_rocks=any("TransformWithState" in name for name in names),
         has_watermark=any(us is not None for us, _ in watermarks),
         divides=has_sessions or names["Expand"] + names["Generate"] > 0,

@@ -366,7 +366,10 @@ def faults(batches: int) -> st.SearchStrategy[list[Fault]]:
 
 
 def copied(stream: Stream, inputs: Sequence[Input]) -> Stream:
-    """Return the stream with rows that agree in the identifying columns as copies of the first."""
+    """Return the stream with rows that agree in the identifying columns as copies of the first.
+
+    A copy comes from the input of the first, also if inputs are united.
+    """
     first: dict[str, Row] = {}
 
     def of(row: Row) -> Row:
@@ -378,7 +381,7 @@ def copied(stream: Stream, inputs: Sequence[Input]) -> Stream:
             row.time_us if name == where.event_time else row.values[names.index(name)]
             for name in where.identity
         ]
-        return first.setdefault(repr((row.source, cells)), row)
+        return first.setdefault(repr((not where.is_united and row.source, cells)), row)
 
     return stream.map(of)
 

@@ -1,4 +1,4 @@
-"""Accounts, readers of a history and errors that just fit, the nearest that do not, and why."""
+"""Accounts, files of a history and errors that just fit, the nearest that do not, and why."""
 
 from collections.abc import Callable, Mapping, Sequence
 from tempfile import TemporaryDirectory
@@ -6,15 +6,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 
-from model.vocabulary import GroupingConfig, WatermarkConfig
+from model.vocabulary import Event, GroupingConfig, SlackConfig, WatermarkConfig
 from spark_impl.grouping.store import open_store
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Reading, planned_files, read_planned
 from spark_impl.runtime.columns import FAULTS
 from spark_impl.runtime.failures import last_error
-from spark_impl.runtime.histories import append, file_of, number_of, write_parquet
+from spark_impl.runtime.histories import (
+    COLUMNS,
+    append,
+    file_of,
+    number_of,
+    read_parquet,
+    write_parquet,
+)
 from spark_impl.runtime.landed_files import BATCH, PLAN, READ, landed_in, name_of_list
 from spark_impl.runtime.limits import Limits
 from spark_impl.runtime.provenance import note_history
@@ -22,7 +30,10 @@ from spark_impl.runtime.storage import locate
 from spark_impl.runtime.stores import Draft
 from spark_impl.runtime.tables import TableWriter
 from spark_impl.script.silence import Course, Pieces, Timeline
+from spark_impl.slack import SLACK
 from spark_impl.watermark import UPSTREAM, WATERMARK
+from spark_impl.windows.blocks import pack_files
+from spark_impl.windows.row_groups import Footers
 
 
 def _count(refused: Sequence[int]) -> None:
@@ -92,6 +103,33 @@ def _list(plans: Sequence[int]) -> None:
             raise ValueError(f"no list is of its plan: {plans}")
 
 
+def _look(groups: int) -> None:
+    """Look for the row groups of a file of two rows, a row group each."""
+    with TemporaryDirectory() as folder:
+        file = append(folder, pa.table({"seq": [0, 1], "event_time_us": [0, 0]}))
+        rows = read_parquet([file], pa.schema([("seq", pa.int64()), ("event_time_us", pa.int64())]))
+        pq.write_table(rows, file.path, row_group_size=1)
+        footers = Footers()
+        footers.add(file)
+        if len(found := footers.overlapping([(0, 1)], 1)) != groups:
+            raise ValueError(f"it has {len(found)} row groups")
+
+
+def _pack(slots: Sequence[int]) -> None:
+    """Pack a row of a history with two grouping columns; its task must travel as number 9."""
+    groups = (pa.field("g", pa.string()), pa.field("h", pa.int64()))
+    kinds = pa.schema([*((name, kind) for name, kind in COLUMNS.items()), *groups])
+    row = {**Event(0, 0, "a", 0, 1.0, 0)._asdict(), "g": "x", "h": 5}
+    with TemporaryDirectory() as folder:
+        file = append(folder, pa.Table.from_pylist([row], kinds))
+        paths = [pa.record_batch({"path": [str(file)]})]
+        settings = SLACK.settings(SlackConfig(size_us=10, slide_us=10))
+        (packed,) = pack_files(paths, file.parent / "_control", groups, settings, slots)
+    found = [tuple(each.values())[:3] for each in packed.to_pylist()]
+    if found != [("x", 5, 9)]:
+        raise ValueError(f"the row travels as {found}")
+
+
 def _time(own: Mapping[str, Any]) -> None:
     """Open a query whose watermarks need the times of arrivals."""
     config = WatermarkConfig(10, 10, 3, **own)
@@ -122,6 +160,8 @@ COUNTED: Mapping[str, Callable[[Any], object]] = {
     "dropped": _drop,
     "planned": _plan,
     "listed": _list,
+    "looked": _look,
+    "packed": _pack,
     "timed": _time,
     "explained": _explain,
     "placed": _place,
@@ -140,6 +180,8 @@ OF_ACCOUNTS: Sequence[tuple[str, Any, Any, str]] = (
     ("planned", ([_AT_1, _AT_2], [1]), ([_AT_1, _AT_1], [1]), "the files are []"),
     ("planned", ([f"{_AT_0}\n{_AT_1}", f"{_AT_1}\n{_AT_2}"], [1]), ([_AT_2] * 2, [0]), "are []"),
     ("listed", [1, 2], [2, 3], "no list is of its plan"),
+    ("looked", 2, 1, "it has 2 row groups"),
+    ("packed", [9], [8], "the row travels as [('x', 5, 8)]"),
     ("timed", {"upstreams": 1, "insert_every_us": 1}, {"upstreams": 1}, "no time of an arrival"),
     ("timed", {"upstreams": 2, "idle_after_us": 1}, {}, "no time of an arrival is read"),
     ("explained", "a\nx.y.InputProblem: b is missing", "a ends\nb", "PySparkException: a ends"),

@@ -41,9 +41,7 @@ from spark_impl.script.router import Router
 from spark_impl.slack import SLACK
 from spark_impl.watermark import WATERMARK
 from spark_impl.windows import store as windows
-from spark_impl.windows.blocks import pack_files
 from spark_impl.windows.history import check_source
-from spark_impl.windows.row_groups import Footers
 from straggler.strategies.telling_accounts import COUNTED, OF_ACCOUNTS
 from straggler.strategies.telling_join_inputs import OF_INPUTS, READ
 from straggler.strategies.telling_joins import JOINED, OF_QUERIES
@@ -163,33 +161,6 @@ def _stream(change: Change) -> None:
         list(open_piece(file_of(history, LAST)).batches(9, ROWS.names))
 
 
-def _look(groups: int) -> None:
-    """Look for the row groups of a file of two rows, a row group each."""
-    with TemporaryDirectory() as folder:
-        file = append(folder, pa.table({"seq": [0, 1], "event_time_us": [0, 0]}))
-        rows = read_parquet([file], pa.schema([("seq", pa.int64()), ("event_time_us", pa.int64())]))
-        pq.write_table(rows, file.path, row_group_size=1)
-        footers = Footers()
-        footers.add(file)
-        if len(found := footers.overlapping([(0, 1)], 1)) != groups:
-            raise ValueError(f"it has {len(found)} row groups")
-
-
-def _pack(slots: Sequence[int]) -> None:
-    """Pack a row of a history with two grouping columns; its task must travel as number 9."""
-    groups = (*GROUPS, pa.field("h", pa.int64()))
-    kinds = pa.schema([*((name, kind) for name, kind in COLUMNS.items()), *groups])
-    row = {**Event(0, 0, "a", 0, 1.0, 0)._asdict(), "g": "x", "h": 5}
-    with TemporaryDirectory() as folder:
-        file = append(folder, pa.Table.from_pylist([row], kinds))
-        paths = [pa.record_batch({"path": [str(file)]})]
-        settings = SLACK.settings(TENS)
-        (packed,) = pack_files(paths, file.parent / "_control", groups, settings, slots)
-    found = [tuple(each.values())[:3] for each in packed.to_pylist()]
-    if found != [("x", 5, 9)]:
-        raise ValueError(f"the row travels as {found}")
-
-
 def _land(change: Change) -> None:
     """Note the last file of a landing, change its history, and go on."""
     with _history() as (history, *_):
@@ -301,8 +272,6 @@ OPENED: Mapping[str, Callable[[Any], object]] = {
     "aggregated": _aggregate,
     "followed": _follow,
     "streamed": _stream,
-    "looked": _look,
-    "packed": _pack,
     "landed": _land,
     "limited": lambda limit: Limits(refused=1, late=limit),
     "located": locate,
@@ -364,8 +333,6 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("followed", _rewrite(bytes), _rewrite(lambda each: each[:-1]), "is not a Parquet file"),
     ("followed", _rewrite(bytes), _rewrite(_flip), "cannot be read"),
     ("streamed", _rewrite(bytes), _rewrite(_flip), "CRC checksum verification failed"),
-    ("looked", 2, 1, "it has 2 row groups"),
-    ("packed", [9], [8], "the row travels as [('x', 5, 8)]"),
     ("landed", _remove(FIRST), _remove(LAST - 1), "00000006.parquet is missing, but 00000007.parq"),
     ("landed", _remove(FIRST), _remove(LAST), "its landing has written another 00000007.parquet"),
     ("landed", _write(LAST), _write(LAST, row=1), "has written another 00000007.parquet"),

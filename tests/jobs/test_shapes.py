@@ -145,6 +145,7 @@ def test_it_is_told_if_a_job_is_believed_what_identifies_a_row(
 
     check = begin(spark, Job(job, inputs_of(SCHEMA, "at", redelivered=redelivered), is_named=False))
     assert {*check.job.inputs[0].identity} == {*(redelivered or columns or INPUT_COLUMNS)}
+    assert not check.job.inputs[0].is_united
     told = ["unless redelivered= names" in each.sentence for each in check.remarks]
     assert told == ([True] if is_told else [])
 
@@ -185,6 +186,7 @@ def test_columns_of_a_union_identify_the_rows_of_each_input(spark: SparkSession)
     inputs = inputs_of(schemas, {"orders": "at", "payments": "paid"})
     found = begin(spark, Job(job, inputs, is_named=True)).job.inputs
     assert [{*each.identity} for each in found] == [{"id", "at"}, {"by", "paid"}]
+    assert all(each.is_united for each in found)
 
 
 def test_a_computed_key_asks_for_the_columns_that_identify_a_row(spark: SparkSession) -> None:

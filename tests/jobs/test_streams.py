@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 from hypothesis.configuration import storage_directory
@@ -122,6 +123,9 @@ def test_rows_that_agree_in_what_identifies_them_are_copies() -> None:
     identified = Input("input", SCHEMA, "at", identity=("device",))
     stream = Stream(((row(0), row(1, "b")), (row(7),)))
     assert copied(stream, [identified]).rows == [row(0), row(1, "b"), row(0)]
+    two = Stream(((row(0), row(7)._replace(source=1)),))
+    assert copied(two, [identified] * 2) == two
+    assert copied(two, [replace(identified, is_united=True)] * 2).rows == [row(0), row(0)]
 
 
 def test_shrinking_keeps_what_fails_alone() -> None:
