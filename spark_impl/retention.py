@@ -4,7 +4,6 @@ A history is shortened from its lowest number upwards, while it is being landed 
 """
 
 from collections.abc import Sequence
-from sys import maxsize
 from typing import TypeAlias
 
 from spark_impl.runtime.accounts import offsets_of
@@ -22,6 +21,7 @@ from spark_impl.windows.store import PENDING, load_store
 
 Reader: TypeAlias = Address | tuple[Address, Address]
 """A store; or a store, and Spark's checkpoint if the query has it elsewhere."""
+_LAST = (1 << 63) - 1
 _CORRECTED: dict[str, AnyRoom] = {room.name: room for room in (SLACK, WATERMARK)}
 """Rooms whose queries read a history again to correct windows."""
 
@@ -64,7 +64,7 @@ def drop_before(history: Address, number: int, *, readers: Sequence[Reader]) -> 
         footers = Footers()
         for file in below if times else ():
             footers.add(file)
-        if needed := footers.overlapping(times, maxsize):
+        if needed := footers.overlapping(times, _LAST):
             msg = (
                 f"{needed[0].file} cannot be removed: late pairs in {place} wait for a correction"
                 " that reads it"

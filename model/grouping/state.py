@@ -120,9 +120,9 @@ class Table:
         """Return C(k), with the instance that is preferred among equals first."""
         found = self._found.get(key)
         if found is None:
-            latencies = self.config.latency_us or range(self.n)
+            latency_us = self.config.latency_us or (0,) * self.n
             instances = self.rules.candidates[self.config.policy](self, key)
-            found = tuple(sorted(instances, key=lambda each: (latencies[each], each)))
+            found = tuple(sorted(instances, key=lambda each: (latency_us[each], each)))
             self._found[key] = found
         return found
 

@@ -129,7 +129,7 @@ def resolve_times(given: Mapping[str, object], known: Collection[str]) -> dict[s
 
 def write_duration(duration_us: int) -> str:
     """Write microseconds in the largest unit that needs no fraction: ``5s``, ``1500ms``."""
-    if not duration_us:
+    if duration_us == 0:
         return "0s"
     name = next(name for name, us in reversed(UNITS_US.items()) if duration_us % us == 0)
     return f"{duration_us // UNITS_US[name]}{name}"

@@ -25,8 +25,8 @@ BEFORE_TIME_US = -(1 << 63)
 class ByWindow(Generic[T]):
     """One entry for each (window index, key), created on first access.
 
-    Windows end in the order of their indices, so entries are taken out in that order. Entries that
-    are handed in must have it.
+    Windows end in the order of their indices, so entries are taken out in that order. Entries must
+    be handed in by index, too.
     """
 
     __slots__ = ("_by_index", "_make", "_next")

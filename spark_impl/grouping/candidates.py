@@ -42,8 +42,8 @@ class Candidates(NamedTuple):
 
 def preference(config: GroupingConfig) -> Ints:
     """Return the instances in the order that decides ties."""
-    places = range(config.instances)
-    order = sorted(places, key=(config.latency_us or places).__getitem__)
+    latency = config.latency_us or (0,) * config.instances
+    order = sorted(range(config.instances), key=lambda place: (latency[place], place))
     return np.array(order, np.int64)
 
 

@@ -298,7 +298,7 @@ def _flags(query: Query, pairs: int, returned: object) -> Bools:
     try:
         flags = np.asarray(returned)
     except ValueError:  # lists of several lengths
-        flags = np.asarray(None)
+        flags = np.empty(0, object)
     if flags.dtype == np.bool_ and flags.shape == (pairs,):
         return flags
     msg = (

@@ -85,7 +85,7 @@ class Location:
     @property
     def stem(self) -> str:
         """The name without its ending."""
-        return self.name.rpartition(".")[0]
+        return self.name.rsplit(".", maxsplit=1)[0]
 
     @property
     def parent(self) -> "Location":

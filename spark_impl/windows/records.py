@@ -159,7 +159,7 @@ def join_records(dtype: "np.dtype[np.void]", parts: Iterable[Records]) -> Record
     """
     filled = [part for part in parts if len(part)]
     if len(filled) == 1:
-        return filled.pop()
+        return filled[0]
     if not filled:
         return np.empty(0, dtype)
     whole = np.dtype((np.void, dtype.itemsize))
