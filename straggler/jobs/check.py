@@ -224,8 +224,7 @@ def begin(
     """Read the plan of a job; raise :class:`JobProblem` if it fails."""
     frame = Runner(spark, job).streaming()
     shape = shape_of(frame, job.inputs, job.mode, lateness_us=lateness_us, upsert=upsert or ())
-    inputs, told = assume_identity(job.inputs, shape.duplicates)
-    inputs = tuple([replace(each, is_united=shape.is_united) for each in inputs])
+    inputs, told = assume_identity(job.inputs, shape)
     job = replace(job, inputs=inputs)
     recorded, left_out = recorded_rows(spark, inputs, rows)
     if recorded:
@@ -244,11 +243,9 @@ def begin(
     return Check(job, shape, reference, values, seed, found, recorded)
 
 
-def assume_identity(
-    inputs: Iterable[Input], duplicates: Sequence[str]
-) -> tuple[tuple[Input, ...], list[str]]:
+def assume_identity(inputs: Iterable[Input], shape: Shape) -> tuple[tuple[Input, ...], list[str]]:
     """Return inputs whose rows something identifies, and sentences on what was assumed for that."""
-    found, told = [], []
+    found, told, duplicates = [], [], shape.duplicates
     for of in inputs:
         names = of.identity or tuple([name for name in duplicates if name in of.schema.names])
         if names != of.identity and len(names) < len(of.schema.names):
@@ -256,7 +253,7 @@ def assume_identity(
                 f"the job drops duplicates by {', '.join(names)}: rows of {of.name} that agree in "
                 "these are copies, unless redelivered= names what else identifies a row"
             )
-        found.append(replace(of, identity=names))
+        found.append(replace(of, identity=names, is_united=shape.is_united))
     if duplicates and not any(each.identity for each in found):
         told.append(
             f"the job drops duplicates by {', '.join(duplicates)}, which no input has: "

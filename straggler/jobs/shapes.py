@@ -103,7 +103,7 @@ def shape_of(
         mode,
         keys,
         tuple(dict.fromkeys(name for each in dropping for name in source_names(plan, each))),
-        any(below.name == "Union" for each in dropping for below in each.walk()),
+        is_united=any(below.name == "Union" for each in dropping for below in each.walk()),
         needs_rocks=any("TransformWithState" in name for name in names),
         has_watermark=any(us is not None for us, _ in watermarks),
         divides=has_sessions or names["Expand"] + names["Generate"] > 0,
