@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 
 from model.vocabulary import Trace, Workload
-from model.vocabulary.script.config import MILLISECOND_US
 from model.vocabulary.slack import Judged
 from sim.kernel.run import TimedRun
 
@@ -32,34 +31,3 @@ def count_kills(kills: Sequence[int]) -> dict[str, int]:
 def count_partial(trace: Trace) -> int:
     """Count judged windows that need only a part of their tuples at first."""
     return sum(0 < step.n_req < step.n_rcv + step.n_late for step in trace.of(Judged))
-
-
-# -------------------------------------------------------------------------------------- scales
-
-SIZED = (
-    *("spans of years", "spans below a millisecond"),
-    *("identities beyond 2^32", "values beyond float32"),
-    *("streams of a thousand keys", "windows of one tuple", "windows of a thousand tuples"),
-)
-"""Cases that :func:`count_scales` counts, those of wide numbers first."""
-WIDE = SIZED[:4]
-YEAR_US, MANY = 365 * 86_400_000_000, 1_000
-FLOAT32_EXACT = 2**24
-"""Largest whole number up to which a 32-bit float holds all whole numbers."""
-
-
-def count_scales(workload: Workload, sizes: Collection[int] = ()) -> dict[str, int]:
-    """Count the large and small numbers in a stream, and its windows of some sizes."""
-    times_us = [event.event_time_us for event in workload.arrivals]
-    span_us = max(times_us, default=0) - min(times_us, default=0)
-    found = (
-        span_us >= YEAR_US,
-        1 < span_us < MILLISECOND_US,
-        any(event.source_id >= 1 << 32 for event in workload.arrivals),
-        workload.config.get("aggregate") != "count"
-        and any(event.value > FLOAT32_EXACT for event in workload.arrivals),
-        len({event.key for event in workload.arrivals}) >= MANY,
-        sum(each == 1 for each in sizes),
-        sum(each >= MANY for each in sizes),
-    )
-    return {name: int(count) for name, count in zip(SIZED, found, strict=True)}

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from properties.promised import Reached, promised
-from properties.reached_cases import WIDE
-from properties.timed_operators import OPERATORS, report
 from straggler.strategies.clusters import REGIONS
+from straggler.strategies.scales import WIDE
 from straggler.strategies.timed_cases import TimedCase
+from straggler.strategies.timed_operators import OPERATORS, report
 from straggler.strategies.troubled import all_of
 
 ALWAYS = ("crashes with state", "messages sent again", "shed arrivals")

@@ -49,19 +49,13 @@ from properties.packs import (
     run_packs,
 )
 from properties.promised import Reached, promised
-from properties.reached_cases import (
-    PARTIAL,
-    SIZED,
-    count_kills,
-    count_partial,
-    count_redelivered,
-    count_scales,
-)
+from properties.reached_cases import PARTIAL, count_kills, count_partial, count_redelivered
 from spark_impl.grouping import run_in_process
 from straggler.judging.judge import broken_sentences
 from straggler.strategies import families, queries
 from straggler.strategies.chain_workloads import ChainPack, chain_packs
 from straggler.strategies.packs import ClusterPack, join_packs
+from straggler.strategies.scales import SIZED, count_scales
 
 COVERAGE = (
     "slack follows alpha",

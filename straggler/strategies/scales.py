@@ -7,8 +7,10 @@ Rules of this file:
 2. A scale changes the stream and never the query: its windows stay as long as they are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
+from model.vocabulary import Workload
+from model.vocabulary.script.config import MILLISECOND_US
 from straggler.strategies.clusters import Shape
 
 YEAR_US = 365 * 86_400_000_000
@@ -36,3 +38,31 @@ SCALES: Mapping[str, Callable[[Shape], Shape]] = {
 """Changes of a shape, by what they bring about: event times that span years; values that need more
 than 24 bits; a thousand keys and more; event times that span less than a millisecond; identities
 beyond 2^32; a window with a thousand tuples; nothing. Windows of one tuple occur with years."""
+
+SIZED = (
+    *("spans of years", "spans below a millisecond"),
+    *("identities beyond 2^32", "values beyond float32"),
+    *("streams of a thousand keys", "windows of one tuple", "windows of a thousand tuples"),
+)
+"""Cases that :func:`count_scales` counts, those of wide numbers first."""
+WIDE = SIZED[:4]
+MANY = 1_000
+FLOAT32_EXACT = 2**24
+"""Largest whole number up to which a 32-bit float holds all whole numbers."""
+
+
+def count_scales(workload: Workload, sizes: Collection[int] = ()) -> dict[str, int]:
+    """Count the large and small numbers in a stream, and its windows of some sizes."""
+    times_us = [event.event_time_us for event in workload.arrivals]
+    span_us = max(times_us, default=0) - min(times_us, default=0)
+    found = (
+        span_us >= YEAR_US,
+        1 < span_us < MILLISECOND_US,
+        any(event.source_id >= 1 << 32 for event in workload.arrivals),
+        workload.config.get("aggregate") != "count"
+        and any(event.value > FLOAT32_EXACT for event in workload.arrivals),
+        len({event.key for event in workload.arrivals}) >= MANY,
+        sum(each == 1 for each in sizes),
+        sum(each >= MANY for each in sizes),
+    )
+    return {name: int(count) for name, count in zip(SIZED, found, strict=True)}

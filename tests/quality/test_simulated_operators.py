@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from properties.timed_operators import OPERATORS
 from spark_impl.grouping.windows import Standing
 from spark_impl.join import checkpoint
 from spark_impl.join.admission import Identities
 from spark_impl.runtime import states
 from spark_impl.watermark.rule import WatermarkRule
 from straggler.strategies.examples import RUN, collect
+from straggler.strategies.timed_operators import OPERATORS
 from tests.quality.planting import Planted
 
 CLUSTERS = 300

@@ -20,20 +20,20 @@ from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.join import Receive
 from model.vocabulary.windows import Late, Rejected
-from properties.packs import SHOWN_SENTENCES
-from properties.reached_cases import count_scales
 from sim import grouping, join, script, slack, watermark
 from sim.kernel.run import TimedRun
 from spark_impl.slack import SLACK
 from spark_impl.watermark import WATERMARK
 from spark_impl.windows.room import WindowRoom
 from straggler.judging.judge import broken_sentences
+from straggler.judging.trial import SHOWN_SENTENCES
 from straggler.rooms import find_room
 from straggler.rooms.grouping.spark_machine import SparkMachine as Routers
 from straggler.rooms.join.spark_machine import SparkMachine as Chain
 from straggler.rooms.script.spark_machine import SparkMachine as Scripts
 from straggler.rooms.windows.spark_machine import SparkMachine as Task
 from straggler.strategies import grouping as routers
+from straggler.strategies.scales import count_scales
 from straggler.strategies.streams import configs as slack_configs
 from straggler.strategies.timed_cases import TimedCase
 from straggler.strategies.troubled import chains, scripts, troubled, windowed
