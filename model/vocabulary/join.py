@@ -53,6 +53,10 @@ REASON_SHED = "shed, because utilisation was too high"
 
 # -------------------------------------------------------------------------------- configuration
 
+Span = tuple[int, int | None]
+"""First and last epoch whose tuples a query pairs; ``None``: no last one."""
+ALWAYS: Span = (0, None)
+
 
 class Decision(NamedTuple):
     """Workers, blocks and shedding of a chain from an epoch on, until the next decision."""
@@ -125,17 +129,20 @@ class JoinConfig(Settings):
         if self.idle_after_us is not None and self.lateness_us is None:
             msg = f"idle_after_us is {self.idle_after_us}; without lateness_us it must be None"
             raise ValueError(msg)
-        names = tuple(name for name, _ in self.queries)
+        names = dict[str, None]()  # in order, for a sentence
         for name, predicate in self.queries:
             good = is_text(name) and name != ""
             require(good, "the name of a query", name, "a text that is not empty")
-            require(names.count(name) == 1, "the name of a query", name, "given once")
+            require(name not in names, "the name of a query", name, "given once")
+            names[name] = None
             require(isinstance(predicate, PREDICATES), f"query {name!r}", predicate, "a predicate")
         self._check_columns()
-        limited = [name for name, _, _ in self.epochs]
+        limited = set[str]()
         for name, first, last in self.epochs:
-            require(name in names, "the query of epochs", name, one_of(names))
-            require(limited.count(name) == 1, "the query of epochs", name, "named once")
+            if not (is_text(name) and name in names):
+                require(False, "the query of epochs", name, one_of(names))
+            require(name not in limited, "the query of epochs", name, "named once")
+            limited.add(name)
             good = is_int(first) and first >= 0
             require(good, f"the first epoch of {name!r}", first, "an integer, at least 0")
             good = last is None or (is_int(last) and last >= first)
@@ -169,9 +176,13 @@ class JoinConfig(Settings):
         """Return the columns of a stream beside those that every stream has."""
         return self.r_columns if stream == R else self.s_columns
 
-    def span(self, query: str) -> tuple[int, int | None]:
+    def span(self, query: str) -> Span:
         """Return the first and last epoch whose tuples the query pairs; ``None``: no last one."""
-        return {name: (first, last) for name, first, last in self.epochs}.get(query, (0, None))
+        return self.spans().get(query, ALWAYS)
+
+    def spans(self) -> dict[str, Span]:
+        """Return the first and last epochs of the queries that have not :data:`ALWAYS` these."""
+        return {name: (first, last) for name, first, last in self.epochs}
 
     def to_json(self) -> dict[str, PlainData]:
         """Return plain data; ``JoinConfig.from_json`` reads it back."""

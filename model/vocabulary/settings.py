@@ -245,6 +245,9 @@ def _declaration(name: str, hint: object, default: object) -> Setting:
     )
 
 
+_signature_of = cache(signature)
+
+
 class ChecksArguments:
     """Base of dataclasses that refuse wrong arguments with one sentence."""
 
@@ -253,7 +256,7 @@ class ChecksArguments:
     def __new__(cls, *given: object, **named: object) -> Self:
         """Raise ``ValueError`` for an argument that is missing, unknown, or one too many."""
         try:
-            signature(cls.__init__).bind(None, *given, **named)
+            _signature_of(cls.__init__).bind(None, *given, **named)
         except TypeError as error:
             words = ", ".join([*map(repr, given), *(f"{k}={v!r}" for k, v in named.items())])
             takes = ", ".join(defaults_of(cls))

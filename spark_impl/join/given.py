@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import PREDICATES, And, Predicate, R, S
+from model.vocabulary.join import ALWAYS, PREDICATES, And, Predicate, R, S
 from model.vocabulary.join_conditions import parse_condition
 from model.vocabulary.join_load import LoadRules
 from model.vocabulary.join_predicates import (
@@ -66,9 +66,9 @@ def declare_columns(stream: str, given: Mapping[str, str] | None) -> Columns:
 
 def used_columns(config: JoinConfig, epoch: int) -> Used:
     """Return the columns that predicates use from an epoch on."""
-    found = set[tuple[str, str]]()
+    found, spans = set[tuple[str, str]](), config.spans()
     for name, predicate in config.queries:
-        last = config.span(name)[1]
+        _, last = spans.get(name, ALWAYS)
         if last is None or last >= epoch:
             found.update(columns_of(predicate))
     return found

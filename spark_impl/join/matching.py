@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import END_US, Predicate, R, S
+from model.vocabulary.join import ALWAYS, END_US, Predicate, R, S
 from model.vocabulary.join_predicates import Columns
 from spark_impl.join.columns import TYPES, from_arrow, to_arrow_column
 from spark_impl.join.conditions import holds
@@ -46,11 +46,11 @@ def ranks_of(
 
     ``admitted`` returns the number of tuples admitted before an epoch that has begun.
     """
-    nobody = Counts(_NO_RANK, _NO_RANK)
+    nobody, spans = Counts(_NO_RANK, _NO_RANK), config.spans()
 
     def of(query: str) -> Ranks | None:
-        first, last = config.span(query)
-        if (first, last) == (0, None):
+        first, last = span = spans.get(query, ALWAYS)
+        if span == ALWAYS:
             return None
         has_ended = last is not None and last < epoch
         return Ranks(

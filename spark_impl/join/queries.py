@@ -2,14 +2,10 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TypeAlias
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import STREAMS, Predicate
+from model.vocabulary.join import ALWAYS, STREAMS, Predicate, Span
 from spark_impl.runtime.storage import InputProblem
-
-Span: TypeAlias = tuple[int, int | None]
-"""First and last epoch of a query; ``None``: it has no last one."""
 
 
 def continue_config(
@@ -40,16 +36,17 @@ def continue_config(
         if name in wanted and not same:
             msg = f"the query {name!r} has changed: a changed query needs another name"
             raise InputProblem(msg)
-    queries, limited = [], []
+    queries, limited, spans = [], [], before.spans()
+    asked = {*changed, *given.spans()}
     for name, predicate in {**known, **wanted}.items():
-        span: Span | None = before.span(name) if name in known else (epoch, None)
-        if name not in known and name in changed:
-            continue  # it was withdrawn before
-        if name in known and name not in {*changed, *(each for each, _, _ in given.epochs)}:
-            span = _continue_span(name, before.span(name), name in wanted, epoch)
+        span: Span | None = spans.get(name, ALWAYS)
+        if name not in known:
+            span = None if name in changed else (epoch, None)  # withdrawn before, or new
+        elif name not in asked:
+            span = _continue_span(name, spans.get(name, ALWAYS), name in wanted, epoch)
         if span is not None:
             queries.append((name, predicate))
-            limited += [(name, *span)] if span != (0, None) else []
+            limited += [(name, *span)] if span != ALWAYS else []
     return replace(given, queries=tuple(queries), epochs=tuple(limited))
 
 

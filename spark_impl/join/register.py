@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import STREAMS, Predicate
+from model.vocabulary.join import ALWAYS, STREAMS, Predicate
 from model.vocabulary.join_predicates import columns_of
 from model.vocabulary.settings import JsonObject
 from spark_impl.join import queries
@@ -167,10 +167,11 @@ def _settle(noted: Register | None, done: Register | None) -> Register | None:
     kept, spans = dict[str, Predicate](), list[tuple[str, int, int | None]]()
     last = done.next - 1
     ran, wanted = dict(done.config.queries), dict(noted.config.queries)
+    had, now = done.config.spans(), noted.config.spans()
     for name, predicate in {**ran, **wanted}.items():
-        first, end = noted.config.span(name) if name in wanted else (done.next, last)
+        first, end = now.get(name, ALWAYS) if name in wanted else (done.next, last)
         if name in ran:
-            first, until = done.config.span(name)
+            first, until = had.get(name, ALWAYS)
             lasted = until is None or until >= last
             end = max(end, last) if lasted and end is not None else end
         else:
