@@ -139,7 +139,8 @@ def _wait(given: tuple[Sequence[int], Sequence[int], int | None, str, int]) -> N
     r_held, s_held, last, changed, due = given
     known = Register(queries_of(("q", 0, last)), 2, changed=(changed,))
     counts = [Counts(5 * epoch, 5 * epoch) for epoch in range(3)]
-    rest: Any = False, known.config, False, 0, {}, {}
+    nothing: dict[str, int] = {}
+    rest = False, known.config, False, 0, nothing, nothing
     commits = [Commit(each, *rest, counts[each + 1], _NONE, 7, Clocks()) for each in range(2)]
     place: Any = SimpleNamespace(admitted_before=counts.__getitem__)
     held = np.array(r_held, np.int64), np.array(s_held, np.int64)
