@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame
 
 from model.vocabulary.join import END_US
 from properties.dirty_rows import BELOW, PACKS, SECOND_US
-from properties.handing_in import WAITING, Doors, rows_of
+from properties.handing_in import SELECT, WAITING, Doors, rows_of
 from properties.oracles import accounts as oracle
 from properties.oracles.accounts import BAD_NUMBERS, Row
 from properties.oracles.hashing import signed_hash
+from properties.oracles.router import Router
 from spark_impl import grouping, join, script, watermark
 from spark_impl.landed import LandedQuery
 from spark_impl.retention import drop_before
@@ -66,7 +67,7 @@ def unaccounted(
 
 def _wait(doors: Doors, read: Sequence[Row], first: int, counts: Counter[str]) -> Iterator[str]:
     """Judge the rows that waited when ``first`` rows had been read, and the others had landed."""
-    for room, (counted, listed, told) in doors.halfway.items():
+    for room, (counted, listed, told, _) in doors.halfway.items():
         unread = [row for row in listed if row["reason"] == NOT_READ]
         due = ((seq, read[seq].device, int(read[seq].at)) for seq in range(first, len(read)))
         found = ((row["seq"], row["key"], row["event_time_us"] // SECOND_US) for row in unread)
@@ -291,18 +292,48 @@ def _of_join(doors: Doors, read: Sequence[Row], first: int, counts: Counter[str]
     listed = join.rejected(doors.spark, store)
     admitted, places, differences = _admitted("join", listed, dict(enumerate(read)), "side")
     yield from differences
-    pairs = rows_of(join.results(doors.spark, store, select=("r.source_text", "s.source_text")))
+    pairs = rows_of(join.results(doors.spark, store, select=SELECT))
     found = [(row["query"], row["r_source_text"], row["s_source_text"]) for row in pairs]
     told = [(row["query"], row["r_id"], row["s_id"], row["epoch"]) for row in pairs]
     yield from _differ("the pairs that a sink was handed", doors.joined.elements(), told)
+    one = (tuple(row.values()) for row in rows_of(join.results(doors.spark, store, query="early")))
+    yield from _differ("the pairs of a query", one, (each for each in told if each[0] == "early"))
     before = {id(row) for row in read[:first]}
     early = [row for row in admitted if id(row) in before]
-    queries = {"text": admitted, "function": admitted, "early": early}
+    known = {row.source_id for row in early}
+    later = [row for row in admitted if row.source_id not in known]
+    queries = {"text": admitted, "function": admitted, "early": early, "later": later}
     due = [(name, *pair) for name, rows in queries.items() for pair in oracle.pairs(rows)]
     yield from _differ("the pairs", found, due)
+    late = sum(row.has_number for row in read[:first]) - len(early)
+    yield from _asked(doors, queries, [late, places["late"] - late])
     yield from _ledger(doors, "join", sum(not row.has_number for row in read), **places)
     counts["rows late for a chain"] += places["late"]
     counts["pairs"] += len(found)
+
+
+def _asked(doors: Doors, queries: Mapping[str, list[Row]], late: list[int]) -> Iterator[str]:
+    """Judge what a chain tells other processes; ``late`` are the late rows of each file."""
+    store, (_, listed, told, halfway) = doors.folder / "join", doors.halfway["join"]
+    texts = {"text": 'key and s.source_text != ""', "function": "a function"}
+    at_once = Counter(query for query, *_, epoch in doors.joined.elements() if epoch == 0)
+    waits = sum(row["reason"] != NOT_READ for row in listed)
+    end, due = join.status(store), list[object]([(0, 1, False), (2, 3, True)])
+    for name, rows in queries.items():
+        own, pairs, is_later = (name, texts.get(name, "key")), oracle.pairs(rows), name == "later"
+        if not is_later:
+            due.append((*own, (), 0, None, told.complete_us, at_once[name], late[0], 0, waits))
+        first, last = {"early": (0, 0), "later": (1, None)}.get(name, (0, None))
+        came = sum(late[first : 2 if last is None else last + 1])
+        due.append((*own, SELECT[: 2 * is_later], first, last, END_US, len(pairs), came, 0, 0))
+        answers = join.answers(store, name, select=None if is_later else SELECT, complete=first < 1)
+        again = join.ask(store, "key", first_epoch=first, last_epoch=last, select=SELECT)
+        for table in (answers, again):
+            found = (tuple(row.values())[2:] for row in table.to_pylist())
+            yield from _differ(f"the pairs of {name} without Spark", found, pairs)
+    queries_told = [halfway[:3], end[:3], *halfway.queries, *end.queries]
+    yield from _differ("the queries of a chain", queries_told, due)
+    assert not join.ask(store, "key", first_epoch=2).num_rows, "a flush reads no row"
 
 
 def _spread(doors: Doors, read: Sequence[Row]) -> Iterator[str]:
@@ -313,3 +344,12 @@ def _spread(doors: Doors, read: Sequence[Row]) -> Iterator[str]:
     yield from _differ("the list of grouping", _known(listed), lacks)
     yield from _ledger(doors, "grouping", len(lacks), unasked=len(read) - len(mine))
     yield from _differ("what is spread", doors.spread.elements(), mine)
+    history = doors.spark.read.parquet(f"{doors.folder}/history")
+    rows = history.selectExpr("seq", "right(key, 1) AS key").coalesce(1).sortWithinPartitions("seq")
+    hot = [(seq, None, row.device[-1], None, 0.0) for seq, row in enumerate(read)]
+    config = {"instances": 4, "times_us": [(0, (4, 1, 2, 1))], "window_tuples": len(hot)}
+    router = Router({"config": config, "arrivals": [*hot, *hot], "cuts": [len(hot)]})
+    spread = grouping.Grouping(4, times_us=(4, 1, 2, 1)).spread(rows, "key")
+    found = rows_of(spread.selectExpr("seq", "instance", "spark_partition_id()"))
+    due = ((seq, at, at) for seq, _, at in router.routes[len(hot) :])
+    yield from _differ("what is spread at once", (tuple(row.values()) for row in found), due)

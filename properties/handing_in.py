@@ -38,6 +38,7 @@ WAITING: Mapping[str, Any] = {"watermark": watermark, "script": script, "join": 
 """Rooms whose rows may wait, with one store each."""
 NEVER_US = 1 << 60
 TEXTS: Mapping[str, Any] = {side: {"source_text": "text"} for side in ("r_columns", "s_columns")}
+SELECT = ("r.source_text", "s.source_text")
 COLUMNS: dict[str, Any] = {"event_time": "at", "key": "device", "source_id": "id", "time_unit": "s"}
 
 
@@ -49,6 +50,8 @@ class Halfway(NamedTuple):
     """Rows that wait."""
     told: Any
     """Progress of the room."""
+    chain: join.Status
+    """The queries of room ``join``."""
 
 
 class Doors(NamedTuple):
@@ -99,7 +102,8 @@ def hand_in(
             halfway = _ask_halfway(spark, folder)
         runs = _open(spark, streams["all"], folder, batches, epochs)
         if number:
-            join.withdraw(folder / "join", "early")
+            assert join.withdraw(folder / "join", "early") == 1
+            assert join.submit(folder / "join", "later", "key", select=SELECT) == 1
         with ThreadPoolExecutor(len(runs)) as pool:
             for done in [pool.submit(_run, query, is_last) for query in runs.values()]:
                 done.result()
@@ -116,7 +120,8 @@ def _ask_halfway(spark: SparkSession, folder: Path) -> Mapping[str, Halfway]:
 
     def ask(room: Any) -> Halfway:
         store = folder / room.__name__.rpartition(".")[2]
-        return Halfway(ledger(store), rows_of(room.pending(spark, store)), room.progress(store))
+        listed, told = rows_of(room.pending(spark, store)), room.progress(store)
+        return Halfway(ledger(store), listed, told, join.status(folder / "join"))
 
     with ThreadPoolExecutor(len(WAITING)) as pool:
         found = dict(zip(WAITING, pool.map(ask, WAITING.values()), strict=True))

@@ -29,13 +29,14 @@ def _build(own: Mapping[str, Any]) -> None:
     ChainJoin(**given)
 
 
-def _queries(*spans: Named, **columns: Any) -> JoinConfig:
+def queries_of(*spans: Named, **columns: Any) -> JoinConfig:
     """Return a chain with queries that pair everything in some epochs."""
     limited = tuple(each for each in spans if each[1:] != (0, None))
     return JoinConfig(9, tuple((name, And()) for name, *_ in spans), epochs=limited, **columns)
 
 
-def _require_pairs(config: JoinConfig, name: str, epoch: int) -> None:
+def require_pairs(config: JoinConfig, name: str, epoch: int) -> None:
+    """Raise ``ValueError`` if a query pairs nothing of an epoch."""
     first, last = config.span(name) if name in dict(config.queries) else (epoch + 1, None)
     if not (first <= epoch and (last is None or epoch <= last)):
         raise ValueError(f"{name} pairs nothing of epoch {epoch}")
@@ -57,9 +58,9 @@ def _again(
     def ask() -> None:
         was, now = functions
         found = queries.continue_config(
-            _queries(*before), was, _queries(*after), now, NEXT, changed
+            queries_of(*before), was, queries_of(*after), now, NEXT, changed
         )
-        _require_pairs(found, *asked)
+        require_pairs(found, *asked)
 
     return ask
 
@@ -67,7 +68,7 @@ def _again(
 def _grow(columns: Mapping[str, str]) -> None:
     """Open a chain with one column again, with other columns."""
     before, after = (
-        _queries(("a", 0, None), s_columns=tuple(each.items()))
+        queries_of(("a", 0, None), s_columns=tuple(each.items()))
         for each in ({"at": "time"}, columns)
     )
     assert queries.continue_config(before, (), after, (), NEXT) == after
@@ -75,23 +76,23 @@ def _grow(columns: Mapping[str, str]) -> None:
 
 def _submit(given: tuple[Predicate, int]) -> None:
     predicate, epoch = given
-    found = queries.submit(_queries(("a", 0, None)), "b", predicate, NEXT)
+    found = queries.submit(queries_of(("a", 0, None)), "b", predicate, NEXT)
     assert dict(found.queries) == {"a": And(), "b": predicate}
-    _require_pairs(found, "a", epoch)
-    _require_pairs(found, "b", epoch)
+    require_pairs(found, "a", epoch)
+    require_pairs(found, "b", epoch)
 
 
 def _withdraw(given: tuple[Named, str, int]) -> None:
     """End a query of a chain; ask for the pairs of a query."""
     query, name, epoch = given
-    config = _queries(("a", 0, None), ("c", 1, 2), query)
-    _require_pairs(queries.withdraw(config, query[0], NEXT), name, epoch)
+    config = queries_of(("a", 0, None), ("c", 1, 2), query)
+    require_pairs(queries.withdraw(config, query[0], NEXT), name, epoch)
 
 
 def _rank(given: tuple[Named, Ranks | None]) -> None:
     """Compare the ranks that a query pairs in an epoch, in which ten tuples came with each one."""
     query, due = given
-    (found,) = ranks_of(_queries(query), NEXT, lambda epoch: Counts(10 * epoch, 10 * epoch + 1))
+    (found,) = ranks_of(queries_of(query), NEXT, lambda epoch: Counts(10 * epoch, 10 * epoch + 1))
     if found != due:
         raise ValueError(f"the ranks are {found}")
 
@@ -118,7 +119,7 @@ def _range(given: tuple[Any, Any, tuple[int, int]]) -> None:
 def _decide(function: Callable[[Any, Any], Any]) -> None:
     """Let a function decide on two pairs, of which an input has no column ``value``."""
     events = [Event(seq, seq, "ab"[seq], seq, 0.0, seq, R) for seq in range(2)]
-    chosen = Chosen(arrivals_of(events, R, _queries(("a", 0, None))).tuples, np.arange(2))
+    chosen = Chosen(arrivals_of(events, R, queries_of(("a", 0, None))).tuples, np.arange(2))
     found = decide(Query("f", And(), Guarded(function, {(S, "value")})), chosen, chosen)
     assert found.tolist() == [True, False]
 

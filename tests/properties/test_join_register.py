@@ -212,21 +212,6 @@ def test_who_was_asleep_while_old_files_went_asks_again(
     assert processes.do(Step("withdraw", "a")) == "withdraw"
 
 
-def test_an_epoch_that_two_processes_ran_is_that_of_the_commit(tmp_path: Path) -> None:
-    """One of them takes an epoch back, which the other one commits."""
-    processes = Processes(str(tmp_path))
-    processes.do(Step("submit", "a", "key"))
-    processes.do(Step("begin"))
-    processes.do(Step("reopen"))
-    processes.do(Step("submit", "b", "key"))
-    processes.do(Step("withdraw", "own"))
-    known = register.read(processes.store, commit_of(processes.begun))
-    assert known is not None
-    assert known.next == 1
-    spans = {name: known.config.span(name) for name, _ in known.config.queries}
-    assert spans == {"own": (0, 0), "a": (0, None), "b": (1, None)}
-
-
 WITH_COLUMN = JoinConfig(
     10,
     (("own", And()), ("a", parse_condition("r.n < s.value", {"n": NUMBER})), ("f", And())),
@@ -355,14 +340,6 @@ def test_a_name_that_no_file_can_hold_is_refused() -> None:
     known = register.opened(None, None, Register(GIVEN, 0))
     with pytest.raises(InputProblem, match="it must be a text that is not empty"):
         register.submitted(known, "\udcff", And())
-
-
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"next": 1}', b"\xff", b"[" * 100_000])
-def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    processes = Processes(str(tmp_path))
-    (tmp_path / "_control" / "00000000.json").write_bytes(content)
-    with pytest.raises(InputProblem, match=r"00000000\.json is damaged: restore it from a copy"):
-        register.read(processes.store, None)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
