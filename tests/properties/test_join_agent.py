@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import STREAMS, And, Equi, R
+from model.vocabulary.join import NO_WATERMARK_US, STREAMS, And, Equi, R
 from spark_impl.join import answers, ask, chain, progress, register, status, submit, withdraw
 from spark_impl.join.chain import Chain
 from spark_impl.join.checkpoint import StreamState, WorkerState, encode_state
@@ -52,6 +52,18 @@ def test_a_chain_refuses_what_it_does_not_have(tmp_path: Path) -> None:
     for sentence, asked in REFUSED.items():
         with pytest.raises(InputProblem, match=sentence):
             asked(tmp_path / "disk" / "store")
+
+
+def test_a_chain_without_an_epoch_has_queries_and_no_answers(tmp_path: Path) -> None:
+    given = Register(CONFIG, 0, functions=("own",))
+    register.change(open_store(tmp_path, CONFIG), None, lambda _: given)
+    found = status(tmp_path)
+    nothing = ("own", "a function", (), 0, None, NO_WATERMARK_US, 0, 0, 0, 0)
+    assert found == (-1, 0, False, (nothing,))
+    assert answers(tmp_path, "own", complete=True).num_rows == 0
+    with pytest.raises(InputProblem, match="has no epoch yet"):
+        ask(tmp_path, "any")
+    assert submit(tmp_path, "more", "key") == 0
 
 
 # ------------------------------------------------------------------------------- a store by hand

@@ -30,7 +30,7 @@ from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.store import INSTANCE as WORKED
 from spark_impl.grouping.store import GroupingStore, decode_table
 from spark_impl.grouping.tasks import Columns, refused_rows
-from spark_impl.grouping.windows import advance, start
+from spark_impl.grouping.windows import add_times, advance, mean_times, start
 from spark_impl.runtime.failures import QueryProblem
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.storage import InputProblem, locate
@@ -212,6 +212,17 @@ def slow(rows: pa.Table, _state: pa.Table | None) -> tuple[pa.Table, None]:
     if 1 in rows.column("instance").to_pylist():
         time.sleep(0.002 * len(rows))
     return rows.select(["seq", "instance"]), None
+
+
+def test_a_measured_time_is_no_shorter_than_the_transfer() -> None:
+    config = GroupingConfig(3)
+    # Instance 0 works for longer than its line, instance 1 for less, and instance 2 had no tuple.
+    spent = [(10, 400), (10, 400), (0, 0)]
+    standing = add_times(start(config), spent)
+    assert mean_times(config, standing) == (40, 40, 40)
+    assert mean_times(config, standing, (30, 70, 900)) == (40, 70, 900)
+    quick = add_times(start(config), [(10, 2), (10, 12), (0, 0)])
+    assert mean_times(config, quick) == (1, 1, 1)
 
 
 def test_a_micro_batch_without_tuples_is_not_counted() -> None:
