@@ -45,6 +45,7 @@ from spark_impl.windows.history import check_source
 from straggler.strategies.telling_accounts import COUNTED, OF_ACCOUNTS
 from straggler.strategies.telling_join_inputs import OF_INPUTS, READ
 from straggler.strategies.telling_joins import JOINED, OF_QUERIES
+from straggler.strategies.telling_storage import OF_STORAGE, STORED
 
 DAY_MS = 86_400_000
 END_US = 1 << 61
@@ -285,6 +286,7 @@ OPENED: Mapping[str, Callable[[Any], object]] = {
     **COUNTED,
     **JOINED,
     **READ,
+    **STORED,
 }
 _OURS, _OLD, _SUMS, _TWO = _open_windows(), _claim(), _open_script(4), _open_grouping(2)
 _COUNTS = _open_windows(value=None)
@@ -391,6 +393,7 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("reopened", (_OLD, _load), (_load, _load), "is not the store of a query"),
     *OF_ACCOUNTS,
     *OF_QUERIES,
+    *OF_STORAGE,
     *OF_INPUTS,
 )
 """Actions: what each can be done with, what it cannot be done with, and why."""
