@@ -57,7 +57,7 @@ MET = (
 """Cases that a chain has to meet."""
 TOLD = (*TELLING.values(), OPEN)
 ROOM_FOR = st.sampled_from([1, side.ROWS_MIN])
-"""Fewest rows of an array or a run of an index: with one, they grow while copies are on their way."""
+"""Fewest rows of an array, or of a run of an index: with one, they grow with copies on the way."""
 
 
 def tell(test: TestT) -> TestT:

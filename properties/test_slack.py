@@ -72,7 +72,7 @@ REPEATED = st.lists(st.integers(1, 9) | st.sampled_from((-2, 1)), min_size=1, ma
 SIZES = st.sampled_from((200, 400, 2_000)) | st.integers(1, 300)
 VARIATIONS = st.sampled_from((0.0, 0.01, 0.25, 1.0))
 NO_MEAN = {"control": "pd", "eps": 0.1, "delta": 0.05, "q": 0.5}, 200, (-2, 2), inf
-MANY = {"control": "pd", "eps": 0.02, "delta": 0.2, "q": 0.9}, 5_000, (1, 2), 0.25
+MANY = {"control": "pd", "eps": 0.02, "delta": 0.05, "q": 0.9}, 6_000, (1, 2), 0.25
 OUTLIER = {**NO_MEAN[0], "eps": 0.3}, 400, (*[0, 1, 0.5] * 133, 10), 0.25
 
 

@@ -10,7 +10,8 @@ from math import nan
 from typing import Any
 
 from model.join.oracle import admission
-from model.vocabulary import Event, GroupingConfig, JoinConfig, Trace, Workload
+from model.script import run
+from model.vocabulary import Event, GroupingConfig, JoinConfig, ScriptConfig, Trace, Workload
 from model.vocabulary.durations import (
     duration_us,
     parse_duration_us,
@@ -34,6 +35,7 @@ from model.vocabulary.join import (
 )
 from model.vocabulary.join_conditions import parse_condition, write_condition
 from model.vocabulary.join_predicates import check_columns, kinds_of
+from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
 from model.vocabulary.trace import TraceReader, describe_bad_step
 from straggler.strategies.columns import R_COLUMNS, S_COLUMNS
 
@@ -213,6 +215,14 @@ def _record(given: Mapping[str, Any], *, is_judged: bool = False) -> None:
         raise ValueError(reason)
 
 
+def _measure(event_time_us: int) -> None:
+    """Let the model admit a reading of a script."""
+    flow = Workflow("w", (Statement("x", Window("sum", Sensor("a"), 1, 1)),))
+    config = ScriptConfig((flow,), (("a", 1),)).to_json()
+    event = Event(0, 0, "a", event_time_us, 1.0, 0)
+    run(Workload("script", (event,), config, flush=False))
+
+
 def _admit(own: Mapping[str, Any]) -> None:
     """Admit a tuple of R that has columns."""
     config = JoinConfig(9, (("all", And()),), r_columns=R_COLUMNS)
@@ -230,6 +240,7 @@ TEXTS_READ: Mapping[str, Callable[[Any], object]] = {
     "columns": lambda columns: check_columns("r_columns", columns),
     "offered": _admit,
     "queries": lambda queries: JoinConfig(5, queries),
+    "measured": _measure,
     "lines": _feed,
     "recorded": _record,
     "judged": partial(_record, is_judged=True),
@@ -254,6 +265,8 @@ OF_TEXTS: Sequence[tuple[str, Any, Any, str]] = (
     ("offered", {}, {"more": (1.0, 7.0, *ROW[2:])}, "7.0; it must be an integer, or nothing"),
     ("offered", {}, {"more": (*ROW[:3], 1, "a")}, "ok of tuple 7 of R is 1; it must be a boolean"),
     ("lines", (HEADER, '{"end":0}'), (HEADER, '{"end":0,"x":1}'), "the end has no field 'x'"),
+    ("measured", 0, -1, "arrival 0 has the event time -1; it must be at least 0 and below 2^61"),
+    ("measured", (1 << 61) - 1, 1 << 61, "time 2305843009213693952; it must be at least 0 and"),
     ("lines", (HEADER, '{"end":0}'), (HEADER, "{}"), "the field 'kind' is missing"),
     ("recorded", {"total": nan}, {"total": "NaN"}, "is 'NaN'; it must be a finite number"),
     ("recorded", {"least": None}, {"n": None}, "is None; it must be an integer"),
