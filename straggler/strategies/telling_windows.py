@@ -65,16 +65,7 @@ NUMBERS = [
     for values in ([0.0] * 8, [2.0, -2.0] * 4, [1e200] * 8, [0.0, 0.5, *[3.0] * 8])
 ]
 """Values that are all 0, that cancel, whose squares are infinite, and that begin with 0."""
-AEONS = example(
-    "slack",
-    {"size_us": 1, "slide_us": 1, "control": "fixed", "fixed_slack_us": 1 << 60},
-    (1, 1 << 60, 0, (1 << 60) + 1, 1),
-    (1.0, 2.0, 4.0, 8.0, 16.0),
-    (4,),
-    "ababa",
-)
-"""Windows so far apart that their numbers, times the number of keys, need more than 62 bits."""
-OF_SLACK = [ENOUGH, OPEN, *PARTLY, *LATE_VALUES, *FORGOTTEN, *AGAIN, *NUMBERS, AEONS]
+OF_SLACK = [ENOUGH, OPEN, *PARTLY, *LATE_VALUES, *FORGOTTEN, *AGAIN, *NUMBERS]
 PLAIN = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3}
 VALUES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 SECOND_US = 1_000_000
