@@ -2,19 +2,24 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
+from model.checking.explorer import explore
 from model.join import control as controls
 from model.join.claims import CLAIMS, evidence_of
 from model.join.replay import validate_recording
 from model.join.run import run as model_run
+from model.join.scopes import SCOPES, machine_of
+from model.join.state_claims import claims_of
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import END_US, PROTOCOL, Decision, Match, Rejected
 from model.vocabulary.join_load import LoadRules, LoadState, Measured
@@ -25,14 +30,14 @@ from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
 from sim.kernel.link import Tiers
 from spark_impl.join import control as spark
-from spark_impl.join import run_in_process, side
+from spark_impl.join import index, run_in_process, side
 from spark_impl.join.in_process import Network
 from straggler.rooms.join.spark_machine import SparkMachine
 from straggler.strategies.columns import COLUMNED, count_columns
 from straggler.strategies.join import STRUCK, cases, recordings_on_chains
 from straggler.strategies.load_curves import AT_THRESHOLDS, Course, courses
 from straggler.strategies.networks import SEEDS
-from straggler.strategies.telling_chains import OPEN, TELLING, in_time
+from straggler.strategies.telling_chains import OPEN, STATES, TELLING, in_time
 from straggler.strategies.timed_cases import TimedCase
 from straggler.strategies.troubled import all_of, chains_everywhere
 
@@ -52,7 +57,7 @@ MET = (
 """Cases that a chain has to meet."""
 TOLD = (*TELLING.values(), OPEN)
 ROOM_FOR = st.sampled_from([1, side.ROWS_MIN])
-"""Fewest rows that a worker has room for: with one, arrays grow while copies are on their way."""
+"""Fewest rows of an array, or of a run of an index: with one, they grow with copies on the way."""
 
 
 def tell(test: TestT) -> TestT:
@@ -68,7 +73,7 @@ def tell(test: TestT) -> TestT:
 def test_spark_s_workers_follow_the_protocol(
     reached: Reached, case: Workload, network: Network, seed: int, room: int
 ) -> None:
-    with patch.object(side, "ROWS_MIN", room):
+    with patch.object(side, "ROWS_MIN", room), patch.object(index, "_SHORT", room):
         trace = run_in_process(case, network, seed)
     Agreement("join", reached).keeps_claims(case, trace)
     seen = evidence_of(case, trace, counts_pairs=False)
@@ -81,6 +86,15 @@ def test_spark_s_workers_follow_the_protocol(
     for turn in range(2):
         spoilt = spoil(trace, Random(seed + turn))
         assert validate_recording(case, spoilt).outcome is not Outcome.HOLDS, spoilt
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_every_behaviour_of_few_tuples_keeps_the_promises(name: str) -> None:
+    scope = SCOPES[name]
+    scope = replace(scope, r_us=scope.r_us[-2:], s_us=scope.s_us[-1:])
+    found = explore(machine_of(scope), claims_of(scope))
+    assert {each.outcome for each in found.verdicts} == {Outcome.HOLDS}
+    assert (found.unique_states, found.transitions) == STATES[name]
 
 
 def spoil(trace: Trace, random: Random) -> Trace:

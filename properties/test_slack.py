@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import example, given
@@ -20,6 +21,7 @@ from properties.promised import Reached, promised
 from properties.reached_cases import TROUBLES
 from sim.slack import simulate
 from spark_impl.slack import requirement
+from spark_impl.windows import panes
 from straggler.strategies.streams import cases, configs, timed_cases, with_start, workloads
 from straggler.strategies.telling_windows import OF_SLACK
 from straggler.strategies.timed_cases import TimedCase
@@ -38,7 +40,8 @@ PATIENT = configs(controls=["fixed"]).map(
 @telling(OF_SLACK)
 @given(case=cases() | (FROM_VALUES | PATIENT).flatmap(with_start).flatmap(workloads))
 def test_spark_s_operator_does_what_the_model_does(reached: Reached, case: Workload) -> None:
-    Agreement("slack", reached).of_operator(case)
+    with patch.object(panes, "_PAIRS_AT_ONCE", 3):
+        Agreement("slack", reached).of_operator(case)
 
 
 @promised("late pairs", "misses", *TROUBLES, "rows redelivered", examples=9)
@@ -69,12 +72,14 @@ REPEATED = st.lists(st.integers(1, 9) | st.sampled_from((-2, 1)), min_size=1, ma
 SIZES = st.sampled_from((200, 400, 2_000)) | st.integers(1, 300)
 VARIATIONS = st.sampled_from((0.0, 0.01, 0.25, 1.0))
 NO_MEAN = {"control": "pd", "eps": 0.1, "delta": 0.05, "q": 0.5}, 200, (-2, 2), inf
+MANY = {"control": "pd", "eps": 0.02, "delta": 0.05, "q": 0.9}, 6_000, (1, 2), 0.25
 OUTLIER = {**NO_MEAN[0], "eps": 0.3}, 400, (*[0, 1, 0.5] * 133, 10), 0.25
 
 
 @promised(*map("-".join, KINDS), examples=12)
 @example(draws=[NO_MEAN] * len(KINDS))
 @example(draws=[OUTLIER] * len(KINDS))
+@example(draws=[MANY] * len(KINDS))
 @given(draws=st.tuples(*[st.tuples(SETTINGS, SIZES, REPEATED, VARIATIONS) for _ in KINDS]))
 def test_spark_requires_what_the_model_requires(reached: Reached, draws: Sequence[Any]) -> None:
     """A requirement that is always everything would hide which rule computes it."""

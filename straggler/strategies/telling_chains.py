@@ -46,7 +46,7 @@ CONDITIONS = (
     Equi("site"),
     Band("pm25", 1.0, "pm10"),
     Apart("pm25", 1.0, "pm10"),
-    Between("at", 0, 8 * UNIT_US),
+    Between("at", UNIT_US, 8 * UNIT_US),
     Ineq("ad", "<", "clicked"),
     Where(S, "ok", "=", True),
 )
@@ -124,6 +124,25 @@ TELLING: Mapping[str, Workload] = {
 
 OPEN = next(iter(TELLING.values())).with_(flush=False)
 """The first case on streams that do not end: some pairs are still to come."""
+
+STATES: Mapping[str, tuple[int, int]] = {
+    "fifo": (99, 191),
+    "three": (1_048, 2_946),
+    "unordered": (182, 374),
+    "repeating": (1_063, 2_856),
+    "cut": (383, 791),
+    "columns": (182, 374),
+    "drop-unordered": (283, 611),
+    "flush": (3_192, 7_737),
+    "balanced": (821, 2_172),
+    "balanced-unordered": (1_063, 2_934),
+    "balanced-three": (2_082, 6_813),
+    "elastic": (1_153, 3_234),
+    "removing": (645, 1_655),
+    "silent": (645, 1_477),
+    "adding-large": (1_393, 3_960),
+}
+"""States and transitions of scopes of the model with two tuples of R and one of S."""
 
 
 def in_time(case: Workload) -> TimedCase[JoinConfig]:

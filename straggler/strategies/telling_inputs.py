@@ -46,6 +46,7 @@ from straggler.strategies.telling_accounts import COUNTED, OF_ACCOUNTS
 from straggler.strategies.telling_join_inputs import OF_INPUTS, READ
 from straggler.strategies.telling_joins import JOINED, OF_QUERIES
 from straggler.strategies.telling_requests import OF_REQUESTS, REQUESTED
+from straggler.strategies.telling_storage import OF_STORAGE, STORED
 
 DAY_MS = 86_400_000
 END_US = 1 << 61
@@ -287,6 +288,7 @@ OPENED: Mapping[str, Callable[[Any], object]] = {
     **JOINED,
     **READ,
     **REQUESTED,
+    **STORED,
 }
 _OURS, _OLD, _SUMS, _TWO = _open_windows(), _claim(), _open_script(4), _open_grouping(2)
 _COUNTS = _open_windows(value=None)
@@ -393,6 +395,7 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("reopened", (_OLD, _load), (_load, _load), "is not the store of a query"),
     *OF_ACCOUNTS,
     *OF_QUERIES,
+    *OF_STORAGE,
     *OF_INPUTS,
     *OF_REQUESTS,
 )

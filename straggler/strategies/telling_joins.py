@@ -132,6 +132,7 @@ JOINED: Mapping[str, Callable[[Any], object]] = {
     "used": _use,
     "ranks": _rank,
     "carried": lambda absent: declare_for("q", Where(R, "value", ">", 1.0), CHAIN, absent),
+    "declared": lambda condition: declare_for("q", condition, CHAIN, set()),
     "reach": check_reach,
     "continued": lambda ask: ask(),
     "grown": _grow,
@@ -180,6 +181,7 @@ OF_QUERIES: Sequence[tuple[str, Any, Any, str]] = (
     ("ranks", (("q", NEXT, NEXT), _ranks(10 * NEXT, END_US)), (_C, None), "the ranks are "),
     ("ranks", (("q", 5, None), _ranks(END_US, END_US)), (_C, None), "the ranks are "),
     ("carried", {(S, "value")}, {(R, "value")}, "query 'q': the input R has no column 'value'"),
+    ("declared", Equi("key"), Equi("site"), "R has no column 'site'"),
     ("reach", "local[2]", "spark://h:7077", "the pairs stay on the machines of spark://h:7077"),
     (
         "continued",
@@ -308,6 +310,7 @@ OF_QUERIES: Sequence[tuple[str, Any, Any, str]] = (
         lambda _, s: s.value == 0,
         "'value', wh",
     ),
+    ("function", lambda r, _: r.key == "a", lambda r, _: hasattr(r, "no"), "returned bool False"),
     (
         "function",
         lambda *_: [True, False],

@@ -137,6 +137,14 @@ TELLING: Mapping[str, Workload] = {
         lateness_us=4_000,
         watermark="disorder",
     ),
+    "missing values alone, where the watermark follows the disorder": _case(
+        'x = sum("a", 4, 4)',
+        [("a", 5, 1.0), ("a", 3, 1.0)],
+        [("a", 9, NAN)],
+        [("a", 8, 1.0), ("a", 7, 1.0), ("a", 2, 1.0)],
+        lateness_us=4_000,
+        watermark="disorder",
+    ),
     "a missing value far ahead": _case(
         'x = sum("a", 4, 4)',
         [("a", 3, 1.0), ("a", 9, NAN), ("a", 2, 1.0)],

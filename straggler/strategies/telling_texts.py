@@ -5,17 +5,20 @@ Expected values are written by hand, or are those of Python's calendar.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import partial
 from math import nan
 from typing import Any
 
 from model.join.oracle import admission
-from model.vocabulary import Event, GroupingConfig, JoinConfig, Trace, Workload
+from model.script import run
+from model.vocabulary import Event, GroupingConfig, JoinConfig, ScriptConfig, Trace, Workload
 from model.vocabulary.durations import (
     duration_us,
     parse_duration_us,
     write_duration,
     write_rough_duration,
 )
+from model.vocabulary.grouping import Answer
 from model.vocabulary.iso_times import DAY_US, parse_time_us, write_time
 from model.vocabulary.join import (
     And,
@@ -32,13 +35,15 @@ from model.vocabulary.join import (
 )
 from model.vocabulary.join_conditions import parse_condition, write_condition
 from model.vocabulary.join_predicates import check_columns, kinds_of
-from model.vocabulary.trace import TraceReader
+from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
+from model.vocabulary.trace import TraceReader, describe_bad_step
 from straggler.strategies.columns import R_COLUMNS, S_COLUMNS
 
 HOUR_US = 3_600_000_000
 MARCH_US = 1_393_632_000_000_000
 """1 March 2014, midnight."""
 LONGEST_US = (1 << 63) - 1
+ANSWER = Answer(0, "a", 2, 3.0, 1.0, 2.0, 2, (2.0, 1.0))
 KINDS = kinds_of(R_COLUMNS), kinds_of(S_COLUMNS)
 YEARS_BY_DAY = (1900, 1996, 1999, 2000, 2400)
 
@@ -197,8 +202,25 @@ READ: Sequence[tuple[Callable[[Any], object], Any, object]] = (
 
 def _feed(lines: Sequence[str]) -> None:
     reader = TraceReader(())
-    for line in lines:
+    for number, line in enumerate(lines):
+        assert reader.is_between == (number == 0)
         reader.feed(line)
+    assert reader.is_between
+
+
+def _record(given: Mapping[str, Any], *, is_judged: bool = False) -> None:
+    """Record an answer with other values, as a system does, or hand it to the judge."""
+    step = Answer(**{**ANSWER._asdict(), **given})
+    if reason := describe_bad_step(step, [Answer], passes_no_numbers=not is_judged):
+        raise ValueError(reason)
+
+
+def _measure(event_time_us: int) -> None:
+    """Let the model admit a reading of a script."""
+    flow = Workflow("w", (Statement("x", Window("sum", Sensor("a"), 1, 1)),))
+    config = ScriptConfig((flow,), (("a", 1),)).to_json()
+    event = Event(0, 0, "a", event_time_us, 1.0, 0)
+    run(Workload("script", (event,), config, flush=False))
 
 
 def _admit(own: Mapping[str, Any]) -> None:
@@ -218,7 +240,10 @@ TEXTS_READ: Mapping[str, Callable[[Any], object]] = {
     "columns": lambda columns: check_columns("r_columns", columns),
     "offered": _admit,
     "queries": lambda queries: JoinConfig(5, queries),
+    "measured": _measure,
     "lines": _feed,
+    "recorded": _record,
+    "judged": partial(_record, is_judged=True),
 }
 MOST = timedelta(microseconds=LONGEST_US)
 OF_TEXTS: Sequence[tuple[str, Any, Any, str]] = (
@@ -240,5 +265,14 @@ OF_TEXTS: Sequence[tuple[str, Any, Any, str]] = (
     ("offered", {}, {"more": (1.0, 7.0, *ROW[2:])}, "7.0; it must be an integer, or nothing"),
     ("offered", {}, {"more": (*ROW[:3], 1, "a")}, "ok of tuple 7 of R is 1; it must be a boolean"),
     ("lines", (HEADER, '{"end":0}'), (HEADER, '{"end":0,"x":1}'), "the end has no field 'x'"),
+    ("measured", 0, -1, "arrival 0 has the event time -1; it must be at least 0 and below 2^61"),
+    ("measured", (1 << 61) - 1, 1 << 61, "time 2305843009213693952; it must be at least 0 and"),
+    ("lines", (HEADER, '{"end":0}'), (HEADER, "{}"), "the field 'kind' is missing"),
+    ("recorded", {"total": nan}, {"total": "NaN"}, "is 'NaN'; it must be a finite number"),
+    ("recorded", {"least": None}, {"n": None}, "is None; it must be an integer"),
+    ("recorded", {"top": (1, nan, None)}, {"top": (nan, "1")}, "must be a list of finite numbers"),
+    ("recorded", {"top": ()}, {"top": [nan]}, "is [nan]; it must be a list of finite numbers"),
+    ("judged", {"total": 1}, {"total": nan}, "(window 0, key 'a', n 2, least 1.0) is NaN; it must"),
+    ("judged", {"top": (-1.0,)}, {"top": (1.0, None)}, "null]; it must be a list of finite numb"),
 )
 """Texts and values: what can be read, what cannot, and why."""

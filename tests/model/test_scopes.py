@@ -5,7 +5,6 @@ A count notices every change of what can happen. All behaviours of a scope keep 
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations, product
 from math import nan
 from typing import Any
@@ -69,18 +68,6 @@ AT_NIGHT: dict[str, dict[str, tuple[int, int]]] = {
     },
 }
 """States and transitions of the scopes that take longer."""
-WITH_FEW_TUPLES = {
-    "repeating": (1_063, 2_856),
-    "drop-unordered": (283, 611),
-    "balanced-unordered": (1_063, 2_934),
-    "flush": (3_192, 7_737),
-    "balanced-three": (2_082, 6_813),
-    "elastic": (1_153, 3_234),
-    "adding-large": (1_393, 3_960),
-    "three": (1_048, 2_946),
-    "unordered": (182, 374),
-}
-"""States and transitions of scopes that take longer, with two tuples of R and one of S."""
 BY_DAY = 27_000
 """Transitions of the largest scope of a chain that is explored by day here, as others are alike."""
 
@@ -113,17 +100,6 @@ def test_every_behaviour_of_a_small_scope_keeps_the_promises(
     assert found.cut is None
     for verdict in found.verdicts:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
-
-
-@pytest.mark.parametrize(("name", "golden"), WITH_FEW_TUPLES.items())
-def test_a_large_scope_with_few_tuples_keeps_the_promises(
-    name: str, golden: tuple[int, int]
-) -> None:
-    scope = join.SCOPES[name]
-    scope = replace(scope, r_us=scope.r_us[-2:], s_us=scope.s_us[-1:])
-    found = search(join.machine_of(scope), claims_of(scope), promise=COMPLETE)
-    assert (found.unique_states, found.transitions) == golden
-    assert {each.outcome for each in found.verdicts} == {Outcome.HOLDS}
 
 
 def test_every_scope_of_the_chain_has_a_golden_count() -> None:

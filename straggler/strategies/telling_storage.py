@@ -1,0 +1,95 @@
+"""Files whose names are free, and those whose names are taken; requests to a query, and when."""
+
+import errno
+import os
+from collections.abc import Callable, Mapping, Sequence
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+
+from spark_impl.runtime.histories import append
+from spark_impl.runtime.sources import HistoryReader
+from spark_impl.runtime.storage import locate
+
+LINKS = None
+"""The file system has hard links."""
+
+
+def _publish(given: tuple[str, int | None]) -> None:
+    """Publish a file beside one called "a", where hard links fail with an error or do not."""
+    name, code = given
+
+    def link(path: str, to: str) -> None:
+        raise OSError(code, "no link", path, None, to)
+
+    with TemporaryDirectory() as folder:
+        root = locate(folder)
+        (root / "a").write_bytes(b"old")
+        own = patch.object(os, "link", os.link if code is LINKS else link)
+        try:
+            with own:
+                (root / name).write_bytes(b"new", is_new=True)
+            assert (root / name).read_bytes() == b"new"
+        finally:
+            assert (root / "a").read_bytes() == b"old"
+            found = {each.name for each in root.children()}
+            assert found <= {"a", name}, found
+
+
+def _link_twice(name: str) -> None:
+    """Publish a file by a link that NFS makes, and then repeats."""
+    link = os.link
+
+    def twice(path: str, to: str) -> None:
+        link(path, to)
+        link(path, to)
+
+    with patch.object(os, "link", twice):
+        _publish((name, LINKS))
+
+
+def _request(given: tuple[bool, Sequence[Sequence[str]]]) -> None:
+    """Compare what a query reads in each micro-batch, and if a request is there after it."""
+    is_mixed, due = given
+    with TemporaryDirectory() as folder:
+        history, requests = locate(folder) / "h", locate(folder) / "requests"
+        for _ in range(2):
+            append(history, pa.table({"seq": [0]}))
+        reader = HistoryReader(history, requests, is_mixed=is_mixed)
+        request = requests / "00000001-ab.parquet"
+        request.write_bytes(b"")
+        offset, found = reader.initialOffset(), []
+        for _ in range(4):
+            before, (files, offset) = offset, reader.read(offset)
+            names = [(file,) for (file,) in files]
+            assert before == offset or [*reader.readBetweenOffsets(before, offset)] == names
+            found.append(
+                [locate(file).stem[-2:] for (file,) in names] + ["kept"] * request.exists()
+            )
+    if found != due:
+        raise ValueError(f"the micro-batches are {found}")
+
+
+STORED: Mapping[str, Callable[[Any], object]] = {
+    "published": _publish,
+    "linked twice": _link_twice,
+    "requested": _request,
+}
+OF_STORAGE: Sequence[tuple[str, Any, Any, str]] = (
+    ("published", ("b", LINKS), ("a", LINKS), "a is there already: another process has written it"),
+    ("linked twice", "b", "a", "a is there already: another process has written it"),
+    *(
+        ("published", ("b", code), ("a", code), "a is there already: another process has written")
+        for code in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+    ),
+    ("published", ("b", LINKS), ("b", errno.ENOSPC), "cannot be written: "),
+    (
+        "requested",
+        (False, [["00", "kept"], ["ab", "kept"], ["01", "kept"], []]),
+        (True, []),
+        "[['00', 'kept'], ['01', 'ab', 'kept'], ['kept'], ['kept']]",
+    ),
+)
+"""Actions: what each can be done with, what it just cannot be done with, and why."""
