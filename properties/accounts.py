@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame
 
 from model.vocabulary.join import END_US
 from properties.dirty_rows import BELOW, PACKS, SECOND_US
-from properties.handing_in import SELECT, WAITING, Doors, rows_of
+from properties.handing_in import ANSWERS, SELECT, WAITING, Doors, rows_of
 from properties.oracles import accounts as oracle
 from properties.oracles.accounts import BAD_NUMBERS, Row
 from properties.oracles.hashing import signed_hash
 from properties.oracles.router import Router
 from spark_impl import grouping, join, script, watermark
-from spark_impl.landed import LandedQuery
+from spark_impl.landed import LandedQueries
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import ledger
 from spark_impl.runtime.landing import Landing
@@ -55,7 +55,8 @@ def unaccounted(
     counts["numbers in other digits"] += sum("e+" in row.v and not other for row, other in again)
     yield from _set_aside(doors.landing, by_side, read)
     yield from _of_slack(doors.landed, handed, landed, counts)
-    yield from _ledger(doors, "landed/answers", sum(not row.has_number for row in landed))
+    yield from _ledger(doors, "landed/answers/sum_v", sum(not row.has_number for row in landed))
+    yield from _ledger(doors, "landed/answers/count", 0)
     yield from _of_watermark(doors, read, counts)
     yield from _of_script(doors, read, counts)
     first = [row for side in "RS" for row in files[0] if row.side == side and row.fault is None]
@@ -112,6 +113,8 @@ def _shorten(doors: Doors) -> Iterator[str]:
     unread = [*doors.folder.glob("[RS]/_*.parquet"), *doors.folder.glob(f"[RS]/{BELOW}/*")]
     left_out = (Path(each.file) for each in doors.landing.left_out())
     yield from _differ("the files that are left out", left_out, unread)
+    left = doors.folder / "history/_scratch"
+    yield from _differ("what landings have left", left.iterdir(), [left / "young"])
     history, stores = doors.folder / "history", [doors.folder / room for room in ROOMS]
     with pytest.raises(InputProblem, match=r"^number is 3; it can be at most 1, because"):
         drop_before(history, 3, readers=stores)
@@ -170,24 +173,29 @@ def _set_aside(landing: Landing, handed: Sequence[Row], read: Sequence[Row]) -> 
 
 
 def _of_slack(
-    landed: LandedQuery, handed: Sequence[Row], read: Sequence[Row], counts: Counter[str]
+    landed: LandedQueries, handed: Sequence[Row], read: Sequence[Row], counts: Counter[str]
 ) -> Iterator[str]:
-    """Judge a query together with its landing."""
-    yield from _windows(landed.results(), oracle.windows(read, keeps_contents=True), counts)
+    """Judge queries together with their landing."""
+    answers = rows_of(landed.results())
+    ones = [row._replace(v="1") for row in read]
+    for (name, rows), side in product(zip(ANSWERS, (read, ones), strict=True), "RS"):
+        own = [{**each, **(each[name] or {})} for each in answers if each["side"] == side]
+        mine = [row for row in rows if row.side == side]
+        yield from _windows(own, oracle.windows(mine, keeps_contents=True), counts)
     finite = [row for row in read if row.has_number]
-    expected: list[tuple[object, ...]] = [(*_own(row), row.fault) for row in handed if row.fault]
-    expected += [(seq, "v") for seq, row in enumerate(read) if not row.has_number]
-    refused = len(expected)
-    expected += [(row.source_id, "id") for row, other in oracle.comes_again(finite) if other]
+    out: list[tuple[object, ...]] = [(None, row.fault, *_own(row)) for row in handed if row.fault]
+    refused = [(ANSWERS[0], "v", seq) for seq, row in enumerate(read) if not row.has_number]
+    again = (row.source_id for row, is_other in oracle.comes_again(finite) if is_other)
+    expected = [*out, *refused, *((ANSWERS[0], "id", each) for each in again)]
     listed = [row for row in rows_of(landed.rejected()) if row["reason"]]
-    found = [
-        (*_cells(row["row"]), row["column"])
-        if row["stage"] == "landing"
-        else (row["seq" if row["column"] == "v" else "text"], row["column"])
-        for row in listed
-    ]
+    found = []
+    for row in listed:
+        known = (row["seq" if row["column"] == "v" else "text"],)
+        cells = _cells(row["row"]) if row["stage"] == "landing" else known
+        found.append((row["aggregate"], row["column"], *cells))
     yield from _differ("the list of slack", found, expected)
-    yield from _differ("the count of slack", [landed.progress().rejected], [refused])
+    told, due = landed.progress().values(), (len(out) + len(refused), len(out))
+    yield from _differ("the counts of slack", [tuple(each.rejected for each in told)], [due])
     counts["rows refused by a query"] += sum(row["stage"] == "query" for row in listed)
 
 
@@ -219,10 +227,9 @@ def _ledger(doors: Doors, store: str, refused: int, **places: int) -> Iterator[s
 
 
 def _windows(
-    results: DataFrame, expected: Mapping[oracle.Window, oracle.Counted], counts: Counter[str]
+    rows: list[Any], expected: Mapping[oracle.Window, oracle.Counted], counts: Counter[str]
 ) -> Iterator[str]:
     """Judge the answers of a query that has ended."""
-    rows = rows_of(results)
     found = []
     for row in rows:
         value = None if row["value"] is None else Fraction(row["value"])
@@ -242,7 +249,7 @@ def _windows(
 def _of_watermark(doors: Doors, read: Sequence[Row], counts: Counter[str]) -> Iterator[str]:
     store = doors.folder / "watermark"
     expected = oracle.windows(read, keeps_contents=False)
-    yield from _windows(watermark.results(doors.spark, store), expected, counts)
+    yield from _windows(rows_of(watermark.results(doors.spark, store)), expected, counts)
     lacks = list(_due(dict(enumerate(read))))
     found = _known(watermark.rejected(doors.spark, store))
     yield from _differ("the list of watermark", found, lacks)

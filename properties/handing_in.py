@@ -4,6 +4,7 @@ Every query is opened and run. When new rows have landed, it is asked which rows
 forget its last commit as by a kill, and is opened again.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,9 +22,10 @@ from properties.dirty_rows import BAD_DEVICE, DEVICES, PACKS, SECOND_US, TEXT, T
 from properties.oracles import accounts as oracle
 from properties.oracles.accounts import Row
 from spark_impl import join, script, watermark
+from spark_impl.aggregates import count, sum_
 from spark_impl.grouping import Grouping, at_instances
 from spark_impl.join import ChainJoin, from_history
-from spark_impl.landed import LandedQuery
+from spark_impl.landed import LandedQueries
 from spark_impl.over import over
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Ledger, ledger
@@ -36,6 +38,7 @@ from spark_impl.windows.waiting import UNCORRECTED
 
 WAITING: Mapping[str, Any] = {"watermark": watermark, "script": script, "join": join}
 """Rooms whose rows may wait, with one store each."""
+ANSWERS = ("sum_v", "count")  # of room ``slack``
 NEVER_US = 1 << 60
 TEXTS: Mapping[str, Any] = {side: {"source_text": "text"} for side in ("r_columns", "s_columns")}
 SELECT = ("r.source_text", "s.source_text")
@@ -60,8 +63,8 @@ class Doors(NamedTuple):
     spark: SparkSession
     folder: Path
     """Folder of the stores ``watermark``, ``script``, ``join`` and ``grouping``."""
-    landed: LandedQuery
-    """A query of room ``slack``, with a landing of its own."""
+    landed: LandedQueries
+    """Two queries of room ``slack``, for each side, with a landing of their own."""
     landing: Landing
     """The landing of the two sides, from which the stores were computed."""
     spread: Counter[int]
@@ -94,6 +97,13 @@ def hand_in(
         streams = {name: read(spark, folder / name, each) for name, each in types.items()}
         if number:
             lose_commit(folder / "landing")
+            (folder / "landing" / "_landed.json").unlink()  # the last file is written anew
+            for name in ("old/a", "young/a", "young/b"):  # what killed workers have left
+                path = folder / "history/_scratch" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+                for each in (path, path.parent) if name != "young/b" else ():
+                    os.utime(each, (1_000, 1_000))
         sides = {side: streams[side] for side in "RS"}
         places = folder / "history", folder / "landing"
         landing = Landing(sides, *places, value="v", **COLUMNS)
@@ -128,9 +138,9 @@ def _ask_halfway(spark: SparkSession, folder: Path) -> Mapping[str, Halfway]:
     if any(row["reason"] == UNCORRECTED for row in found["watermark"].listed):
         with pytest.raises(InputProblem, match="wait for a correction"):
             drop_before(folder / "history", 1, readers=[folder / "watermark"])
-    stores = [f"{each}/_checkpoint" for each in (*WAITING, "grouping")]
-    for checkpoint in (*stores, "landed/checkpoints/landing", "landed/checkpoints/answers"):
-        lose_commit(folder / checkpoint)
+    stores = [folder / f"{each}/_checkpoint" for each in (*WAITING, "grouping")]
+    for checkpoint in (*stores, *(each.parent for each in folder.glob("landed/**/commits"))):
+        lose_commit(checkpoint)
     return found
 
 
@@ -143,7 +153,7 @@ def _open(
 ) -> dict[str, Any]:
     """Open a query of each room, by its name; two of them hand on what they have."""
     size, slide = f"{oracle.SIZE_S} seconds", f"{oracle.SLIDE_S} seconds"
-    begun = over(stream, arrival="came", **COLUMNS)
+    begun = over(stream, arrival="came", group_columns=["side"], **COLUMNS)
     windows = begun.window(size, slide, tasks=2, dedup=True, delta=0.2, eps=0.1)
     wait_us, size_us = oracle.LATENESS_S * SECOND_US, oracle.SIZE_S * SECOND_US
     config = WatermarkConfig(
@@ -186,7 +196,7 @@ def _open(
         epochs[epoch] = Counter((*pair.values(), epoch) for pair in found)
 
     return {
-        "slack": windows.sum("v").store_in(folder / "landed"),
+        "slack": windows.agg(sum_("v"), count()).store_in(folder / "landed"),
         "watermark": WatermarkQuery(spark, config, history, folder / "watermark"),
         "script": ScriptQuery(spark, script, history, folder / "script"),
         "join": chain.stream(*from_history(spark, history, **TEXTS), folder / "join", hand_on),

@@ -7,9 +7,11 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,6 +36,7 @@ from model.vocabulary.settings import read_settings, settings_of
 from model.vocabulary.texts import escaped, escaped_lines
 from properties.oracles.hashing import signed_hash
 from spark_impl.aggregates import avg, count, quantile
+from spark_impl.landed import LandedQueries
 from spark_impl.over import Stream, over
 from spark_impl.runtime.failures import QueryProblem, last_error, wait_for
 from spark_impl.runtime.limits import Limits
@@ -223,6 +226,31 @@ def test_a_limit_stops_what_is_above_it(
 # ------------------------------------------------------------------------------------- queries
 
 HOUR_US = 3_600_000_000
+ORDER, CALLS = "labc", ("run_available", "flush", "start")  # a landing, and what it feeds
+
+
+@given(failing=st.sets(st.sampled_from(ORDER)))
+@example(failing={"b", "c"})
+def test_the_first_failure_of_several_is_told_and_none_is_left_running(failing: set[str]) -> None:
+    noted = list[str]()
+
+    def note(name: str, *_: object) -> Any:
+        noted.append(name)
+        if name in failing:
+            raise QueryProblem(name)
+        return SimpleNamespace(stop=lambda: noted.append(f"{name} stops"))
+
+    made = {each: dict.fromkeys(CALLS, partial(note, each)) for each in ORDER}
+    parts: Any = {each: SimpleNamespace(**methods) for each, methods in made.items()}
+    queries = LandedQueries(parts.pop("l"), parts, {}, None)  # type: ignore[arg-type]  # no Spark is asked
+    first = min(map(ORDER.index, failing), default=len(ORDER))
+    stopped = [f"{each} stops" for each in reversed(ORDER[:first])] if failing else []
+    ran, started = [*(ORDER if first else "l")], [*ORDER[: first + 1], *stopped]
+    for run, due in zip(CALLS, (ran, ran, started), strict=True):
+        noted.clear()
+        with pytest.raises(QueryProblem, match=ORDER[first]) if failing else nullcontext():
+            assert len(getattr(queries, run)() or ORDER) == len(ORDER)
+        assert noted == due
 
 
 def test_an_aggregate_has_the_windows_the_wait_and_its_own_settings() -> None:

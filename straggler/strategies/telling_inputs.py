@@ -300,12 +300,10 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("routed", {"arrival_us": END_US - 1}, {"arrival_us": END_US}, "must lie between -2^61 and"),
     ("routed", {"arrival_us": 1 - END_US}, {"arrival_us": -END_US}, "must lie between -2^61 and"),
     *(
-        ("limited", 0.99, bad, f"max_late is {bad!r}; it must be a share")
-        for bad in (nan, inf, 1.5)
+        ("limited", good, bad, f"max_late is {bad!r}; it must be a share")
+        for good, bads in ((0.99, (nan, inf, 1.5)), (None, (True, "0.1")), (0.0, [-0.1]), (0, [-1]))
+        for bad in bads
     ),
-    *(("limited", None, bad, f"max_late is {bad!r}; it must be a share") for bad in (True, "0.1")),
-    ("limited", 0.0, -0.1, "max_late is -0.1; it must be a share"),
-    ("limited", 0, -1, "max_late is -1; it must be a share"),
     ("limited", 1, 1.0, "max_late is 1.0; it must be a share"),
     *(
         (

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 import straggler
 from model.vocabulary import WatermarkConfig, stable_hash
 from spark_impl.aggregates import avg, count, median, sum_
-from spark_impl.landed import LandedQueries
 from spark_impl.over import Aggregates, Stream, Windows
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Ledger
@@ -64,39 +63,6 @@ def answers(found: DataFrame, name: str = "") -> dict[tuple[str, int], tuple[Any
     return {
         (key, at): tuple(row) for key, at, *row in rows.select("key", second, *columns).collect()
     }
-
-
-class Part:
-    """A landing or a query that notes what is asked of it, and may fail."""
-
-    def __init__(self, name: str, noted: list[str], failing: Sequence[str]) -> None:
-        self._name, self._noted, self._failing = name, noted, failing
-
-    def note(self, *_: object) -> "Part":
-        self._noted.append(self._name)
-        if self._name in self._failing:
-            raise QueryProblem(self._name)
-        return self
-
-    run_available = flush = start = note
-
-    def stop(self) -> None:
-        self._noted.append(f"{self._name} stops")
-
-
-def test_the_first_failure_of_several_is_told_and_none_is_left_running() -> None:
-    noted: list[str] = []
-    parts: Any = {name: Part(name, noted, ["b", "c"]) for name in ("landing", *"abcd")}
-    landing = parts.pop("landing")
-    queries = LandedQueries(landing, parts, {}, None)  # type: ignore[arg-type]  # no Spark is asked
-    for run in (queries.run_available, queries.flush):
-        with pytest.raises(QueryProblem, match=r"^b$"):
-            run()
-        assert noted == ["landing", *"abcd"]
-        noted.clear()
-    with pytest.raises(QueryProblem, match=r"^b$"):
-        queries.start()
-    assert noted == ["landing", "a", "b", "a stops", "landing stops"]
 
 
 def test_one_aggregate_of_several_fails_and_all_are_exact_in_the_end(
