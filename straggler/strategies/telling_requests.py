@@ -204,7 +204,7 @@ REQUESTED: Mapping[str, Callable[[Any], object]] = {
     "register": _read,
     "spread": lambda own: Grouping(2, **own),
     "spread by": _route,
-    "measured": _time,
+    "learned": _time,
 }
 OF_REQUESTS: Sequence[tuple[str, Any, Any, str]] = (
     (
@@ -362,33 +362,33 @@ OF_REQUESTS: Sequence[tuple[str, Any, Any, str]] = (
         (True, True, [*"knx", "instance"]),
         "already has a column 'instance'",
     ),
-    ("measured", ([_LESS, _THREE], {}, (10, 40)), ([_THREE], {}, (10, 10)), "the times are (1, 1)"),
+    ("learned", ([_LESS, _THREE], {}, (10, 40)), ([_THREE], {}, (10, 10)), "the times are (1, 1)"),
     (
-        "measured",
+        "learned",
         ([_THREE, ((1, 13), (0, 0))], {}, (11, 11)),
         ([_LESS, _LESS], {}, (10, 41)),
         "the times are (10, 40)",
     ),
     (
-        "measured",
+        "learned",
         ([_THREE, _THREE], {"times_us": _LATER}, (10, 8)),
         ([_THREE], {"times_us": _LATER}, (7, 8)),
         "the times are (5, 6)",
     ),
     (
-        "measured",
+        "learned",
         ([((0, 0), (4, 1))], {}, (1, 1)),
         ([((0, 0), (4, 1))], {}, (1, 0)),
         "the times are (1, 1)",
     ),
     (
-        "measured",
+        "learned",
         ([_LESS, _LESS, _THREE, _THREE], {}, (10, 40)),
         ([_LESS, _LESS, _THREE, _THREE], {}, (10, 10)),
         "the times are (10, 40)",
     ),
     (
-        "measured",
+        "learned",
         ([_THREE, _THREE], {"transfer_us": (9, 50)}, (10, 50)),
         ([_LESS, _LESS], {"transfer_us": (11, 39)}, (10, 40)),
         "the times are (11, 40)",
