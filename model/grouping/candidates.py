@@ -8,8 +8,8 @@ Rules of this file:
 
 * Text is hashed once, by ``text_hash``; everything else is arithmetic on the result, in unsigned
   64 bits.
-* One function a policy maps the table and a key to a set; ``rules`` chooses from the set. A policy
-  without a set for a key has all instances.
+* A policy has one function, which maps the table and a key to a set; ``rules`` chooses from it. A
+  policy that names no set for a key has all instances.
 * Sums are float64, added in the order in which the page names their terms.
 """
 
@@ -35,12 +35,12 @@ def mix(z: int) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def text_hash(key: str, seed: int) -> int:
-    """Return the XXH64 of a key, unsigned."""
+    """Return the XXH64 of a key's UTF-8 bytes, unsigned."""
     return stable_hash(key, seed) & _BITS_64
 
 
 def numbered_hash(text: int, j: int) -> int:
-    """Return ``h(k, j)`` of a key by its text hash; j = 1, 2, ..."""
+    """Return ``h(k, j)`` of the key whose text hash is ``text``; j = 1, 2, ..."""
     return mix((text + j * _GOLDEN) & _BITS_64)
 
 
@@ -55,12 +55,12 @@ def first_instance(text: int, n: int) -> int:
 
 
 def second_instance(text: int, n: int) -> int:
-    """Return another instance than the first, or the same if there is only one."""
+    """Return an instance other than the first; 0 if there is only one instance."""
     return (first_instance(text, n) + 1 + numbered_hash(text, 2) % (n - 1)) % n if n > 1 else 0
 
 
 def rendezvous(text: int, times_us: Sequence[int]) -> list[int]:
-    """Return all instances in the key's weighted order; i is first with probability s_i/S."""
+    """Return a key's weighted rendezvous order; i is the first with probability s_i/S."""
     distance = list(map(mul, _exponentials(text, len(times_us)), times_us))
     return sorted(range(len(distance)), key=distance.__getitem__)
 
@@ -105,7 +105,7 @@ def one_if_light(table: Table, key: str) -> set[int]:
 
 
 def mapped_instance(table: Table, key: str) -> set[int]:
-    """Return the instance that the map names; while the map is learnt, the first (``dkg``)."""
+    """Return the mapped instance; in window 0, which has no map yet, the first (``dkg``)."""
     if table.placement is None:
         return one_instance(table, key)
     at = table.placement.keys.get(key)
@@ -113,16 +113,16 @@ def mapped_instance(table: Table, key: str) -> set[int]:
 
 
 def bucket_of(config: GroupingConfig, key: str) -> int:
-    """Return one of 2n buckets."""
+    """Return the bucket of a key, one of 2n."""
     text = text_hash(key, config.hash_seed)
     return numbered_hash(text, 3) % (2 * config.instances)
 
 
 def place(config: GroupingConfig, heavy: Mapping[str, int], tuples: Sequence[int]) -> Placement:
-    """Place the largest weight first, each on the instance with the least weight so far.
+    """Place heavy keys and buckets, the heaviest first, on the instance with the least weight.
 
-    ``heavy`` has the counts of heavy keys, ``tuples`` how many fell into each bucket. Source:
-    Graham, "Bounds on Multiprocessing Timing Anomalies".
+    ``heavy`` has the count of each heavy key, ``tuples`` the number of tuples of each bucket, heavy
+    keys included. Source: Graham, "Bounds on Multiprocessing Timing Anomalies".
     """
     light = list(tuples)
     for key, count in heavy.items():
@@ -145,7 +145,7 @@ def place(config: GroupingConfig, heavy: Mapping[str, int], tuples: Sequence[int
 
 
 def drawn_by_speed(table: Table, key: str) -> set[int]:
-    """Return one draw by speed for every q tuples of a heavy key, else two (``tag-literal``)."""
+    """Return draws by speed, one for q tuples of a heavy key; else its two (``tag-literal``)."""
     if key not in table.heavy:
         return two_instances(table, key)
     text = _text(table, key)
@@ -155,7 +155,7 @@ def drawn_by_speed(table: Table, key: str) -> set[int]:
 
 
 def draw_tuples(config: GroupingConfig) -> int:
-    """Return q, by default the number of tuples that a key at theta has in a window."""
+    """Return q, by default the tuples in a window of a key whose share is theta."""
     if config.draw_tuples is not None:
         return config.draw_tuples
     return ceil(config.window_tuples * config.theta_share)
@@ -166,7 +166,7 @@ def _reached(sums: Sequence[float], mark: float) -> int:
 
 
 def enough_instances(table: Table, key: str) -> set[int]:
-    """Return as many instances of the rendezvous order as the key's share needs (``tag``)."""
+    """Return the first two or more of the rendezvous order, as the share needs (``tag``)."""
     order = rendezvous(_text(table, key), table.times_us)
     if key not in table.heavy:
         return set(order[:2])

@@ -18,7 +18,7 @@ from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Answer, Heavy, Rejected, Route
 
 PLACES = (Place.REFUSED, Place.ANSWERED)
-"""Places that rows of a router have."""
+"""Places that a row can have in this room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Evidence:
         return event.seq % self.config.senders
 
     def full_summaries(self) -> int:
-        """Count the senders that saw more keys in a window than a summary has counters."""
+        """Count how often a sender saw more keys in a window than a summary has counters."""
         k = counters(self.config)
         return sum(
             len({event.key for event in window.arrivals if self.sender(event) == sender}) > k
@@ -104,7 +104,7 @@ class Evidence:
         return tuple([found[i] for i in range(self.config.instances)])
 
     def places(self, window: Window) -> dict[str, set[int]]:
-        """Return the instances that each key of a window went to."""
+        """Return the instances to which tuples went, by key of a window."""
         places: dict[str, set[int]] = {}
         for event in window.arrivals:
             at = self.instance(event)

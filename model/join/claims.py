@@ -47,7 +47,7 @@ class Evidence:
     """Pairs that would be results if no query were limited to epochs."""
     trace: Trace
     counts_pairs: bool
-    """True if the pairs of every recorded step are counted again."""
+    """True if every recorded step is joined again, to count its pairs."""
 
     @cached_property
     def times(self) -> Counter[QueryPair]:
@@ -114,9 +114,9 @@ def _against_wrong(seen: Evidence) -> list[str]:
 
 
 def _described(pairs: Sequence[QueryPair], seen: Evidence, says: str) -> list[str]:
-    """Return a sentence for every pair, which ``says`` what it is to its query.
+    """Return a sentence for every pair; ``says`` is its predicate, with a field for the query.
 
-    Only those that are shown have the tuples' contents: finding them takes too long for all.
+    Only the first ``SHOWN`` have the tuples' contents: finding those takes too long for all.
     """
     shown = [_describe_pair(pair, seen, says) for pair in pairs[:SHOWN]]
     return [*shown, *(f"{pair}." for pair in pairs[SHOWN:])]
@@ -161,7 +161,7 @@ def _protocol_steps(seen: Evidence) -> int:
 
 
 def _changes_of_workers(seen: Evidence) -> list[int]:
-    """Return the epochs that begin with other workers than the one before."""
+    """Return the epochs with another number of workers than the epoch before."""
     epochs = sum(1 for _ in seen.workload.batches()) + seen.workload.flush
     workers = [decision_at(seen.config, epoch).workers for epoch in range(epochs)]
     return [epoch for epoch, (one, other) in enumerate(pairwise(workers), 1) if one != other]
@@ -182,7 +182,7 @@ def _late_by_a_floor(seen: Evidence) -> int:
 
 
 def _results_across_changes(seen: Evidence) -> int:
-    """Return how many results have a change of workers between their tuples."""
+    """Return how many results have tuples from before and after a change of workers."""
     r_epoch, s_epoch = seen.epochs
     changed = _changes_of_workers(seen)
     return sum(

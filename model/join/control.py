@@ -5,10 +5,10 @@ Source: docs/join.md, sections 7, 8 and 14.
 Rules of this file:
 
 * Pure functions: a decision depends on rules, state and measurement, a draw on the arrival alone.
-  The caller brings the time.
-* ``utilisation`` is the number of tuples held divided by ``capacity``, except in decisions about
-  the next epoch: there it is the share of its time in which a worker was at work.
-* Formulas are rounded as they are written, so that another controller gives the same floats.
+  The caller passes the time.
+* ``utilisation`` is the number of tuples held divided by ``capacity``, except in ``decide``: there
+  it is the share of its time in which a worker was at work.
+* Formulas are computed as they are written, so that another controller gives the same floats.
 """
 
 from bisect import bisect_right
@@ -35,7 +35,7 @@ def decision_at(config: JoinConfig, epoch: int) -> Decision:
 
 
 def draw(stream: str, seq: int) -> float:
-    """Return the draw of an arrival, in [0, 1): it is shed if the share is larger (SplitMix64)."""
+    """Return the SplitMix64 draw of an arrival, in [0, 1); a larger share sheds the arrival."""
     z = (2 * seq + STREAMS.index(stream) + 1) * 0x9E3779B97F4A7C15 & _WORD
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _WORD
     z = (z ^ z >> 27) * 0x94D049BB133111EB & _WORD
@@ -46,24 +46,24 @@ def draw(stream: str, seq: int) -> float:
 
 
 class Watch(NamedTuple):
-    """Times at which the utilisation became too high, or too low (us)."""
+    """Times since which the utilisation is too high or too low (us); ``None`` if it is not."""
 
     high_since_us: int | None = None
     low_since_us: int | None = None
 
 
 def workers_for(workers: int, utilisation: float, limits: Limits) -> int:
-    """Return m', the number of workers whose mean utilisation comes closest to the aim."""
+    """Return m': ``workers * utilisation / aim``, rounded half up, but at least 1."""
     return max(1, floor(workers * utilisation / limits.aim + 0.5))
 
 
 def within(workers: int, least: int, most: int) -> int:
-    """Return the number of workers, brought into a range."""
+    """Return the number of workers, clamped to ``least`` and ``most``."""
     return min(max(workers, least), most)
 
 
 def is_idle(utilisation: float, limits: Limits) -> bool:
-    """Return whether there are too many workers."""
+    """Return whether the utilisation is that of too many workers: below tau0."""
     return utilisation < limits.tau0
 
 
@@ -75,7 +75,7 @@ def watch(
     limits: Limits,
     idle: Callable[[float, Limits], bool] = is_idle,
 ) -> tuple[Watch, int]:
-    """Return the next watch state, and the number of workers from now on."""
+    """Return the next watch state, and the number of workers wanted from now on."""
     high = seen.high_since_us if seen.high_since_us is not None else now_us
     low = seen.low_since_us if seen.low_since_us is not None else now_us
     if utilisation > limits.tau2:
@@ -113,7 +113,7 @@ def share_to_shed(
 def choose_block_size(
     utilisation: float, capacity: int, workers: int, tau1: float, largest: int
 ) -> int:
-    """Return zeta(tau): the largest block that keeps workers below tau1 while the mean is."""
+    """Return zeta(tau), most tuples of a block: no worker exceeds tau1 unless the mean does."""
     if workers == 1:
         return largest
     allowed = floor(2 * capacity * (tau1 - utilisation) / (workers - 1))
@@ -124,12 +124,12 @@ def choose_block_size(
 
 
 def start(rules: LoadRules, workers: int) -> LoadState:
-    """Return the state before the first measurement of a chain with so many workers."""
+    """Return the state of a chain with ``workers`` workers before its first measurement."""
     return LoadState(0, within(workers, rules.least, rules.most), 0.0, 0.0)
 
 
 def utilisation(measured: Measured) -> float:
-    """Return tau, the mean share of its time in which a worker was at work; rounded once."""
+    """Return tau, the mean share of its time in which a worker was at work; divided once."""
     busy_us = sum(min(each, measured.elapsed_us) for each in measured.busy_us)
     return busy_us / (len(measured.busy_us) * measured.elapsed_us)
 

@@ -42,7 +42,7 @@ def change(
     *,
     at_neighbour: bool = False,
 ) -> Transition:
-    """Return a step of a change at the right end: from one phase to the next, if it is time."""
+    """Return a step of the right end between two phases; ``made`` changes the state with it."""
 
     def can_change(_setup: Setup, state: ChainState) -> Iterator[Action]:
         if state.phase == before and is_time(state):
@@ -126,7 +126,7 @@ def _can_forward_but_to_the_leaving(setup: Setup, state: ChainState) -> Iterator
 
 
 def _is_rid_of_r(state: ChainState) -> bool:
-    # What is under way between the two has a copy, until its acknowledgement has come.
+    # A block under way between the two has a copy, until its acknowledgement has come.
     *_, neighbour, leaving = state.workers
     return not (leaving.r.store or neighbour.r.copies)
 
@@ -174,9 +174,9 @@ REMOVING = {
 def with_silence(
     stream: str, floor_us: int, *, is_too_early: bool = False
 ) -> Mapping[str, Transition]:
-    """Return a table in which a stream falls silent at its end, and its watermark moves on.
+    """Return a table in which a watermark rises to ``floor_us`` after its stream's last arrival.
 
-    Too early is when an arrival of the stream that is not late is still to come.
+    If ``is_too_early``, a planted bug, the watermark may rise while arrivals are still to come.
     """
 
     def can_rise(setup: Setup, state: ChainState) -> Iterator[Action]:

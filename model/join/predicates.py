@@ -5,7 +5,7 @@ Source: docs/join.md, section 1.
 Rules of this file:
 
 * A value that is missing is ``None``, and no predicate holds for it.
-* What a predicate needs of columns only narrows a search. ``holds`` decides.
+* ``equal_columns`` and ``reaches`` only narrow a search; ``holds`` decides.
 """
 
 import operator
@@ -41,9 +41,9 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def cell(event: Event, column: str, columns: Columns = ()) -> Cell | None:
-    """Return the value of a column of a tuple, whose stream has these columns; ``None``: missing.
+    """Return the value of a column of a tuple; ``None`` if it is missing or NaN.
 
-    Missing is also what is not a number.
+    ``columns`` are the declared columns of the tuple's stream.
     """
     field = _FIELDS.get(column)
     if field is not None:
@@ -60,7 +60,7 @@ def cell(event: Event, column: str, columns: Columns = ()) -> Cell | None:
 def holds(
     predicate: Predicate, r: Event, s: Event, r_columns: Columns = (), s_columns: Columns = ()
 ) -> bool:
-    """Return whether a predicate holds for a tuple of R and one of S, which have these columns.
+    """Return whether a predicate holds for a tuple of R and one of S.
 
     A difference of numbers is a float64; one of integers or times is exact, as Python's is.
     """
@@ -100,12 +100,12 @@ def _compare(
 
 
 def equal_columns(predicate: Predicate) -> set[tuple[str, str]]:
-    """Return the columns of R, each with the one of S, that a predicate needs to be equal."""
+    """Return the pairs of a column of R and one of S that a predicate needs to be equal."""
     return {(each.column, each.other) for each in parts_of(predicate) if isinstance(each, Equi)}
 
 
 def reaches(predicate: Predicate) -> dict[tuple[str, str], float]:
-    """Return the columns that a predicate keeps within a distance, each pair with the least one."""
+    """Return the largest distance that a predicate allows, by pair of columns of R and S."""
     found: dict[tuple[str, str], float] = {}
     for part in parts_of(predicate):
         if isinstance(part, Band):

@@ -8,8 +8,8 @@ Rules of this file:
   time, so runs with other seeds see other interleavings.
 * An epoch ends when its arrivals are in and the chain is quiet, perhaps later.
 * Before an epoch the chain takes the decision that is in force: it merges or splits its workers.
-* An epoch that fails is run again from the state before it, which is a value: faults change
-  nothing here.
+* A failed epoch would run again from the state before it, which is a value: so the model ignores
+  faults.
 * The recorder looks at actions that were taken and decides nothing. A worker numbers its own steps;
   there is no other order.
 """
@@ -44,7 +44,7 @@ PRODUCER = "model"
 
 
 def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
-    """Return the chain for a workload; blocks are sent freely."""
+    """Return the setup of a workload's chain; blocks of any size are sent at any time."""
     content = Listed(
         tuple(event.event_time_us for event in admitted.r.tuples),
         tuple(event.event_time_us for event in admitted.s.tuples),
@@ -74,7 +74,7 @@ def _renumbered(lane: Lane) -> Lane:
 
 
 class SeededRun:
-    """A chain in the middle of a workload, whose seed chooses the next action."""
+    """A chain in the middle of a workload; the workload's seed chooses the next action."""
 
     def __init__(self, workload: Workload, changes: SetupChanges) -> None:
         self.config = JoinConfig.from_json(workload.config)

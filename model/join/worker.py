@@ -1,4 +1,4 @@
-"""The actions of one worker of the chain, and the times and sizes of its blocks.
+"""The actions of one worker of the chain, and when it sends blocks of which size.
 
 Source: docs/join.md, sections 3 and 5.
 
@@ -77,7 +77,7 @@ def receipt(worker: Worker, block: Block, with_size: bool) -> Acknowledgement:
 
 
 def acknowledge(worker: Worker, ack: Acknowledgement, rules: Rules, with_size: bool) -> Worker:
-    """RecvACK: mark a copy as acknowledged; it is released now, or after some blocks of R."""
+    """RecvACK: mark a copy as acknowledged, and delete what no later tuple can need."""
     lane, _ = lanes(worker, ack.stream)
     lane = lane._replace(copies=rules.acknowledge(lane.copies, ack))
     if with_size:
@@ -149,7 +149,7 @@ def sizes(setup: Setup, worker: Worker, stream: str) -> Iterator[int]:
 
 
 def is_unbalanced(setup: Setup, lane: Lane) -> bool:
-    """Return whether the next worker has at least a block less of the stream."""
+    """Return whether the next worker will have at least a block less of the stream."""
     size, zeta = len(lane.store), setup.block_size
     if size < zeta:
         return False
@@ -158,7 +158,7 @@ def is_unbalanced(setup: Setup, lane: Lane) -> bool:
 
 
 def is_overdue(setup: Setup, worker: Worker, stream: str) -> bool:
-    """Return whether the other stream has moved past a stored tuple, as far as is known."""
+    """Return whether a stored tuple must move on: the other stream is known to have passed it."""
     lane, opposite = lanes(worker, stream)
     least_us = setup.content.least_us(stream, lane.store)
     return setup.rules.forces and least_us + setup.window_us < opposite.heard_us

@@ -4,7 +4,7 @@ Source: docs/script.md, section 5.
 
 Rules of this file:
 
-* A wall clock is asked when it shows a time. ``fold`` selects the first of two such moments.
+* A day begins when the clock of its zone shows midnight for the first time, or skips it.
 * Days are numbered from a Monday, so that multiples of seven days are weeks.
 """
 
@@ -25,9 +25,9 @@ LAST = (datetime(9998, 12, 31, tzinfo=UTC) - MONDAY).days
 
 
 def day_after(span: Span, stamp_us: int) -> int:
-    """Return the first day after a stamp with which a calendar window may end."""
+    """Return the first day after a stamp (us) at whose start a calendar window may end."""
     every = span.slide_ms // DAY_MS
-    # No clock is two days away from UTC.
+    # Monday is day 4 of 1970, counted from 0, and no clock is two days away from UTC.
     day = (stamp_us // DAY_US - 6) // every * every
     while begin_us(span.zone, day) <= stamp_us:
         day += every
@@ -35,13 +35,13 @@ def day_after(span: Span, stamp_us: int) -> int:
 
 
 def days_before_us(span: Span, end_us: int) -> int:
-    """Return the begin of the calendar window with an end (us)."""
-    # Of several days that begin then, the first one ends the window.
+    """Return the start (us) of the calendar window that ends at ``end_us``."""
+    # A zone that skips a day has two that begin at once: the first one ends the window.
     return begin_us(span.zone, day_after(span, end_us - 1) - span.length_ms // DAY_MS)
 
 
 def begin_us(zone: str, day: int) -> int:
-    """Return the begin of a day of a zone (us)."""
+    """Return the moment (us since 1970) at which a day begins in a zone."""
     known = min(day, LAST)
     return _begin_s(zone, known) * SECOND_US + (day - known) * DAY_US
 
@@ -57,5 +57,5 @@ def _begin_s(zone: str, day: int) -> int:
     def is_over(moment_s: int) -> bool:
         return datetime.fromtimestamp(moment_s, clock).replace(tzinfo=None) >= midnight
 
-    # The clock skips midnight: the two moments are those by its offsets after and before the skip.
+    # The clock skips midnight: ``first`` is by the offset before, ``second`` by that after.
     return second + bisect_left(range(second, first), True, key=is_over)

@@ -3,8 +3,8 @@
 Rules of this file:
 
 * A trace is judged against its workload alone; the reference machine is not asked.
-* Judgements and required coverage are compared with the reference, step by step. Here promises are
-  judged.
+* Only promises are judged here. Whether judgements and required coverage are right is found by
+  comparing them with the reference, step by step.
 * A promise that the workload cannot put to the test (no flush, another control) is left out.
 * ``model/windows/claims.py`` judges one promise, ``model/checking/claims.py`` sums up many traces.
 """
