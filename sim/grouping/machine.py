@@ -13,8 +13,8 @@ functions that a Spark job calls for a whole micro-batch:
   before it. The routes must be the same; the state of this call, summary included, is kept.
 * ``rebalance`` calls ``windows.rebalance`` and, for every sender, ``router.begin_window``; it
   returns the heavy keys of the new table.
-* ``serve`` keeps rows, from which ``results`` makes partial aggregates and answers
-  (``instances.aggregate`` and ``instances.merge_answers``).
+* ``serve`` aggregates rows, some at a time (``instances.aggregate``). ``results`` aggregates the
+  others and merges the answers (``instances.merge_answers``).
 * ``saved`` returns the table and the senders' states after their last micro-batches, as the store
   of the stream holds them, and the keys that were routed since.
 """
@@ -29,26 +29,26 @@ from sim.timed_room import Restorable
 class GroupingMachine(Restorable, Protocol):
     """All senders of a stream, and the instances behind them.
 
-    A checkpoint is of the senders alone: each tuple that an instance serves is one of its own.
+    A checkpoint holds the senders alone; an instance has one after each tuple that it serves.
     """
 
     def route(self, sender: int, key: str) -> int:
         """Route the next tuple of a sender; return its instance."""
 
     def end_batch(self, sender: int) -> object:
-        """End a sender's part of a micro-batch: it has routed all of it."""
+        """End a sender's part of a micro-batch, all of which has been routed."""
 
     def is_full(self, tuples: int) -> bool:
         """Return whether a window with so many tuples ends with this micro-batch."""
 
     def rebalance(self, times_us: tuple[int, ...], tiers: tuple[int, ...]) -> Sequence[Step]:
-        """Begin a window with these times and distances; return the steps that can be seen.
+        """Begin a window with the times and tiers of instances; return the visible steps.
 
         All senders have ended the last micro-batch of the window before.
         """
 
     def serve(self, instance: int, window: int, event: Event) -> Sequence[Step]:
-        """Let an instance take in a tuple of a window; return the steps that can be seen."""
+        """Let an instance take in a tuple of a window; return the visible steps."""
 
     def results(self) -> Iterable[Step]:
         """Return partial aggregates and answers, after everything has been served."""

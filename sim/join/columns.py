@@ -4,8 +4,8 @@ Source: docs/join.md, section 1.
 
 Rules of this file:
 
-* What is missing meets no predicate, nor does NaN. In arrays it is NaN in numbers, -2^63 in
-  integers and times, None in texts and -1 in booleans.
+* A missing value meets no predicate, nor does NaN. In arrays a missing value is NaN in numbers,
+  -2^63 in integers and times, None in texts and -1 in booleans.
 * Differences of numbers are rounded once, to float64; those of integers and times are exact,
   although they may need 65 bits.
 """
@@ -37,7 +37,7 @@ _ROWS = 1_024
 """Initial number of rows."""
 _DTYPES: dict[str, type] = {TEXT: np.object_, NUMBER: np.float64, BOOLEAN: np.int8}
 LEAST = -(1 << 63)
-"""Integer and time that stands for none."""
+"""Integer or time that stands for a missing value."""
 _OPERATORS = {
     "=": np.equal,
     "<": np.less,
@@ -65,7 +65,7 @@ class TupleColumns:
             self._arrays[name] = np.zeros(_ROWS, dtype=np.int64)
 
     def __getitem__(self, name: str) -> AnyArray:
-        """Return a column, ``source_id`` or ``epoch``, or :func:`number_of` a column of texts."""
+        """Return, by rank, a column, ``source_id``, ``epoch``, or the numbers of a text column."""
         return self._arrays[name]
 
     def is_there(self, name: str, ranks: NDArray[np.int64]) -> BoolArray:
@@ -109,7 +109,7 @@ class TupleColumns:
 
 
 def number_of(column: str) -> str:
-    """Return the name of the numbers of the texts of a column: equal for equal texts."""
+    """Return the name of the array that numbers the texts of a column, equal ones alike."""
     return f"{column}#"
 
 
@@ -119,7 +119,7 @@ def number_of(column: str) -> str:
 def is_met(
     predicate: Equi | Band | Apart | Between | Ineq, left: AnyArray, right: AnyArray
 ) -> BoolArray:
-    """Return where a predicate holds of values of R and S, none of them missing."""
+    """Return where a predicate holds for values of R and S by position, none missing."""
     match predicate:
         case Equi():
             return np.asarray(np.equal(left, right), np.bool_)
@@ -137,7 +137,7 @@ def is_met(
 
 
 def is_selected(values: AnyArray, op: str, constant: Constant) -> BoolArray:
-    """Return where ``value op constant`` holds of values of one stream, none of them missing."""
+    """Return where ``value op constant`` holds for values of one stream, none missing."""
     return np.asarray(
         _OPERATORS[op](values, np.full(len(values), constant, values.dtype)), np.bool_
     )

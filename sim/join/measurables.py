@@ -2,11 +2,11 @@
 
 Rules of this file:
 
-* A chain sustains a rate if it is done soon after the last arrival, or if no worker has to work
-  more than a given share of the time in which tuples come (work covers the whole run, including
-  the flush), or if memory suffices. Micro-batches sustain it if the last job is over soon.
-* A chain is done only when overdue tuples have moved on: a chain that is too slow would otherwise
-  leave its work to the flush, after the end that is measured.
+* A rate is sustained if one figure, which an experiment chooses, is within its limit: the lag
+  behind the last arrival, of the chain or of micro-batches; the work of the busiest worker, that
+  of the flush included, as a share of the time in which tuples come; or utilisation of memory.
+* A lag ends only when overdue tuples have moved on: a chain that is too slow would otherwise leave
+  its work to the flush, after the end that is measured.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +49,7 @@ def lag_share(values: JsonObject, seed: int) -> float:
 
 
 def batches_lag_share(values: JsonObject, seed: int) -> float:
-    """Return the lag of micro-batches in the same way, without that of a job which keeps up."""
+    """Return the same share for micro-batches, less a batch: a job that keeps up has that lag."""
     lag_us = _run_batches(values, seed).lag_us - float(values["batch_us"])
     return lag_us / (float(values["seconds"]) * 1e6)
 
@@ -65,7 +65,7 @@ LIMITED: Mapping[str, Callable[[JsonObject, int], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings(Settings):
-    """Settings of :func:`largest_rate`; it searches from R's rate, the same for both streams."""
+    """Settings of :func:`largest_rate`; the search begins at R's rate, for both streams."""
 
     limit: Annotated[
         str,
@@ -82,7 +82,7 @@ class SearchSettings(Settings):
 RATE_SETTINGS: Mapping[str, Setting] = {**BATCHES_SETTINGS, **settings_of(SearchSettings)}
 FACTOR, HALVINGS = 1.4, 4
 """Factor of the search for an interval that contains the limit, and number of halvings of that
-interval: to 1.4 ** (1/16), which is 2%."""
+interval, which leave a factor of 1.4 ** (1/16): 2%."""
 
 
 def largest_rate(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
@@ -116,7 +116,7 @@ CHAIN_SETTINGS: Mapping[str, Setting] = {**SETTINGS, CHAINS.name: CHAINS}
 
 
 def bandwidth(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
-    """Measure the bytes a second between workers, over all chains that the queries take."""
+    """Measure bytes a second between workers, results and comparisons, over all chains."""
     values = read_settings(settings, CHAIN_SETTINGS)
     given = {name: text for name, text in settings.items() if name in SETTINGS}
     if values[CHAINS.name] == "shared":
@@ -131,7 +131,7 @@ def bandwidth(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
 
 
 def in_batches(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
-    """Measure the pairs of equal keys within the window whose tuples arrive in the same batch."""
+    """Count pairs of equal keys within the window, and those that a join batch by batch finds."""
     counts = _run_batches(read_settings(settings, BATCHES_SETTINGS), seed).counts
     found, compared = int(counts.found.sum()), int(counts.comparisons.sum())
     return {

@@ -1,4 +1,4 @@
-"""The model's chain as the machine of a timed one.
+"""The model's chain as the machine of a simulated chain.
 
 Source: docs/join.md, sections 2 to 7.
 
@@ -96,7 +96,7 @@ class ModelChain:
             self._state, _ = chain.after(self._setup, self._state, Action("end"))
 
     def end_intake(self) -> None:
-        """Send no more blocks, or overdue ones alone."""
+        """Send no more blocks, except overdue ones if the chain drains, or all in a flush."""
         self._forwards = self._state.ended
 
     def is_over(self) -> bool:
@@ -116,9 +116,9 @@ class ModelChain:
         return steps
 
     def resize(self, workers: int) -> Service:
-        """Change the number of workers evenly, if decisions are given; else by what they hold.
+        """Change the number of workers: evenly, if the configuration has decisions.
 
-        Then the fullest worker is split, or the emptiest neighbours are merged.
+        Otherwise split the fullest worker, or merge the emptiest neighbours, one by one.
         """
         state, moved = self._kept, 0
         if self._config.decisions:
@@ -285,8 +285,8 @@ class ModelChain:
     def _hints(self, worker: int) -> list[Sent]:
         """Return hints with news for the neighbours.
 
-        News is a watermark that has moved by a part of the window (if tuples are waiting for it: at
-        all), or a store that has changed by a block.
+        News is a watermark that has moved by a part of the window (by anything, if tuples wait for
+        it), or a store that has changed by a block.
         """
         step_us = 1 if self._is_urgent else self._config.window_us // HINTS_A_WINDOW + 1
         step = self._setup.block_size

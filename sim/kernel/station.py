@@ -43,12 +43,12 @@ class Station(Generic[T]):
     """A :class:`Worker` at work.
 
     ``done(item, arrived_us, started_us)`` is called when an item has been served, at ``env.now``.
-    ``work(item)``, if given, returns the work of an item when its service begins, in case it
-    depends on earlier work of this worker; it is called before ``done`` of the previous item.
+    ``work(item)``, if given, is called when the service of an item begins, before ``done`` of the
+    previous item. It returns the work of the item (us), which may depend on that of earlier ones.
     ``more(item)``, if given, is called when the work on an item is done; it returns further work
     on the same item, which follows at once, or ``None`` for none.
 
-    A failure loses all items inside, and all that are offered until the worker recovers. With
+    A failure loses all items inside and at the door, and all that are offered until recovery. With
     ``restart`` the queue is durable instead: the worker goes back to its last :meth:`checkpoint`,
     ``restart()`` is called, and on recovery the worker serves again all items since then.
 
@@ -96,11 +96,11 @@ class Station(Generic[T]):
         self.offered = 0
         self.served = 0
         self.lost = 0
-        """Items inside or at the door when the worker failed, or offered while it was down."""
+        """Number of items inside or at the door at a failure, or offered during one."""
         self.repeated = 0
-        """Items that were served again after a failure, each as often as that happened."""
+        """Number of times that an item already served was queued again by a failure."""
         self.blocked = 0
-        """Items that had to wait at the door."""
+        """Number of items that had to wait at the door."""
         self.inside = Level()
         """Number of items in queue and service, over time."""
         self.busy = Level()
@@ -135,9 +135,9 @@ class Station(Generic[T]):
     def offer(
         self, item: T, work_us: float = 0.0, entered: Callable[[], object] | None = None
     ) -> bool:
-        """Offer the worker an item and its work (us); return whether it waits at the door.
+        """Offer the worker an item and its work (us); return whether the item waits at the door.
 
-        Then the sender should stop offering until ``entered()`` is called.
+        If so, the sender should stop offering until ``entered()`` is called.
         """
         now = self._env.now
         self.offered += 1
@@ -288,7 +288,7 @@ class Station(Generic[T]):
                 entered()
 
     def _rest(self) -> None:
-        """Interrupt the service of an item, with its work left."""
+        """Interrupt the service of an item, and keep what is left of its work."""
         now, job = self._env.now, self._serving
         if job is not None:
             job.left_us = max(0.0, job.left_us - (now - job.since_us) * self._speed)
@@ -296,7 +296,7 @@ class Station(Generic[T]):
         self.busy.set(0, now)
 
     def _go_on(self) -> None:
-        """Serve the interrupted item on, or else the first of the queue."""
+        """Continue the interrupted service, or else serve the first of the queue."""
         if self._pauses or self._failures:
             return
         job, self._resting = self._resting, None

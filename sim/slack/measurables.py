@@ -13,7 +13,7 @@ from sim.windows.settings import StreamSettings, fit_example
 
 
 def measure_delays(settings: Settings, seed: int) -> Figures:
-    """Return figures of the delay: how far a tuple arrives behind the latest event time so far."""
+    """Return figures of the delay (us): latest event time so far minus that of the tuple."""
     stream = pick(StreamSettings, read_settings(settings, STREAM))
     events = simulate_arrivals(stream.plan(seed), seed).events
     event_us = np.array([event.event_time_us for event in events], dtype=np.int64)

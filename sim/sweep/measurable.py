@@ -25,14 +25,14 @@ class Measurable(NamedTuple):
     settings: Mapping[str, Setting]
     """Known settings with their defaults."""
     measure: Callable[[Settings, int], Figures]
-    """Raises ``ValueError`` with one sentence for an impossible setting."""
+    """Function to call; raises ``ValueError`` with one sentence for an impossible setting."""
     fans: Mapping[str, Callable[[Settings, int, Sequence[str]], Sequence[Figures]]] = {}
     """Functions that measure several values of one setting on the same arrivals, by the name of
     that setting. The figures, in the order of the values, must equal those of separate runs."""
     example: Mapping[str, str] = {}
     """Settings of a run in which unequal workers, tiers, bursts and faults can be seen."""
     fit: Callable[[Settings, str], Settings] = lambda example, _: example
-    """Returns the example for another ``scenario``."""
+    """Function that fits the example to another ``scenario``."""
 
 
 def measurable(room: str, name: str) -> Measurable:
@@ -64,7 +64,7 @@ def summaries(
     example: Settings,
     **more: Any,
 ) -> Measurable:
-    """Return a measurable of the summary of a timed run; ``more`` is what a measurable takes."""
+    """Return a measurable of the summary of a timed run; ``more`` are further fields of it."""
 
     def measure(texts: Settings, seed: int) -> Figures:
         return from_settings(texts, seed).summary

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * A failure takes recorded steps back, so a step that is repeated counts once.
-* A tuple is accepted unless the machine rejected it, or remembers its identity from before.
+* A tuple is accepted unless the machine rejects it or, with ``dedup``, knows its identity.
 """
 
 from bisect import bisect_right
@@ -29,7 +29,7 @@ class TimedSteps(NamedTuple, Generic[StepT]):
     at_us: FloatArray
     """Time at which each step was taken."""
     rows: IntArray
-    """Number of the accepted tuple that caused the step or, at the end of a batch, came last."""
+    """Number of the accepted tuple that caused the step, or came last before it; -1 for none."""
     steps: Sequence[StepT]
 
 
@@ -89,7 +89,7 @@ class TaskRecord(Revocable):
         self._rows += [len(self._events) - 1] * len(steps)
 
     def gauge(self, gauges: WindowGauges | None, now_us: float) -> None:
-        """Record the gauges of the task now."""
+        """Record the gauges of the task; ``None`` while they mean nothing."""
         if gauges == self._gauges:
             return
         before, self._gauges = self._gauges, gauges
@@ -135,9 +135,9 @@ class TaskRecord(Revocable):
         return Accepted(events, served_us, wait_us), seen
 
     def _causes(self) -> list[int]:
-        """Return the number of the tuple that caused each step.
+        """Return, for each step, the position of the tuple that caused it.
 
-        The step of a late pair names its tuple: a machine may answer at the end of a batch.
+        A late pair names its tuple, because a machine may answer only at the end of a batch.
         """
         deliveries: dict[int, list[int]] = defaultdict(list)
         for row, event in enumerate(self._events):
