@@ -22,11 +22,11 @@ from spark_impl.windows.progress import BatchProgress, progress
 
 Query: TypeAlias = slack.SlackQuery | watermark.WatermarkQuery
 WINDOW = ("task", "key", "start_us", "end_us", "window")
-"""Columns of a window, behind the grouping columns, in results of several aggregates."""
+"""Columns of a window, after the grouping columns, in results of several aggregates."""
 
 
 _REFUSED = ("reason", "column", "text", "row", "seq", "source_id", "key", "event_time_us", "batch")
-"""Columns of a refused row, behind its stage and perhaps its aggregate."""
+"""Columns of a refused row, after its stage and perhaps its aggregate."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class LandedQueries(_Landed):
     def rejected(self) -> DataFrame:
         """Return the rows that are in no answer, as :meth:`LandedQuery.rejected` does.
 
-        A column ``aggregate`` behind ``stage`` names the aggregate that has refused the row; it is
+        A column ``aggregate`` after ``stage`` names the aggregate that has refused the row; it is
         NULL in the stage ``landing``.
         """
         return self._rejected()
@@ -193,7 +193,7 @@ class LandedQueries(_Landed):
 
 
 def _run_all(runs: Sequence[Callable[[], object]]) -> None:
-    """Call all of them, also behind one that fails; then raise the first error."""
+    """Call every function, even after one that fails; then raise the first error."""
     errors = []
     for run in runs:
         try:
@@ -210,7 +210,7 @@ def _results(spark: SparkSession, query: Query, landing: Landing) -> DataFrame:
 
 
 def _repeated(spark: SparkSession, query: Query, landing: Landing) -> DataFrame | None:
-    """Return the arrivals that a query took for redeliveries, with other content; None without."""
+    """Return redeliveries with other content than before; None if rows have no identity."""
     if landing.identity is None:  # then no two rows have one
         return None
     refused = rejected(query.room, spark, query.store.root)
@@ -218,7 +218,7 @@ def _repeated(spark: SparkSession, query: Query, landing: Landing) -> DataFrame 
 
 
 def _refused(spark: SparkSession, query: Query, value: str | None, landing: Landing) -> DataFrame:
-    """Return the arrivals that a query has refused; ``value`` is the stream's column of values."""
+    """Return rows that a query refused or found changed; ``value`` is the column of values."""
     by_value = F.col("reason").isin(REASON_NOT_FINITE, NO_VALUE)
     text = F.when(by_value, F.col("value").cast("string"))
     rows = rejected(query.room, spark, query.store.root).withColumn("text", text)
@@ -245,7 +245,7 @@ def _explained(refused: DataFrame, faults: DataFrame) -> DataFrame:
 
 
 def _unread(faults: DataFrame, refused: Sequence[DataFrame]) -> DataFrame:
-    """Return what the landing has found at fault, without the faults that a query has refused."""
+    """Return the faults that the landing found, except those that a query has refused."""
     known = reduce(lambda a, b: a.union(b), (each.select("seq", "column") for each in refused))
     rows = faults.join(known, ["seq", "column"], "left_anti")
     kinds = {"source_id": "long", "key": "string", "event_time_us": "long"}

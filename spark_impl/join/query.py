@@ -265,8 +265,8 @@ class ChainJoin:
 class ChainStream(Runnable):
     """A join of two streams, to be started.
 
-    :func:`spark_impl.join.submit` and :func:`spark_impl.join.withdraw` add and end queries while it
-    runs, in any process.
+    :func:`spark_impl.join.submit` and :func:`spark_impl.join.withdraw` add and end queries of a
+    running join, in any process.
     """
 
     def __init__(
@@ -282,7 +282,7 @@ class ChainStream(Runnable):
         self._sink = sink
         self._checkpoint = checkpoint
         self._query: StreamingQuery | None = None
-        """The query that was started last, once it has started."""
+        """The query that was started last; None before, and while it starts."""
 
     @property
     def _root(self) -> Location:
@@ -311,7 +311,7 @@ class ChainStream(Runnable):
             super().run_available()
             if not self._chain.flushed:
                 self._chain.advance(None)
-        # Again, because a crash may have come before it.
+        # Even after an earlier flush: a crash may have kept the pairs from the sink.
         self._hand_on(self._rows.sparkSession, self._chain.epochs - 1)
 
     def _start(self, interval: Duration | None = None) -> StreamingQuery:
@@ -333,7 +333,7 @@ class ChainStream(Runnable):
         return self._query is None or bool(self._query.isActive)
 
     def _epoch(self, rows: DataFrame, batch: int) -> None:
-        """Run an epoch for a micro-batch. After a crash, Spark calls it again for the same one."""
+        """Run the epoch of a micro-batch, for which Spark may call again after a crash."""
         expected = self._micro_batches
         if batch == expected:
             self._chain.advance(rows, self._is_active)  # refuses what comes after a flush
@@ -355,7 +355,7 @@ def _close_after(query: StreamingQuery, crew: Crew) -> None:
 
 
 def _is_empty(store: ChainStore, epoch: int) -> bool:
-    """Return whether nothing came in an epoch, as in the first one while sources are empty."""
+    """Return whether an epoch has admitted, rejected, found and flushed nothing."""
     done = store.commit_of(epoch)
     came = done.admitted != store.admitted_before(epoch) or done.reasons
     return not (done.flush or came or any(done.matches.values()))

@@ -1,13 +1,13 @@
-"""Reads cells of a user's table as numbers, keys and identities, for both doors.
+"""Reads cells of a user's table as numbers, keys and identities.
 
-A landing reads the rows of a stream with it, the command line the rows of a file; ``cell_times``
+A landing reads rows of a stream by these rules, the command line rows of a file; ``cell_times``
 reads times. What a cell means depends on the cell alone, never on other rows, the session or the
 time zone of the machine.
 
 Rules of this file:
 
-* Nothing is guessed: a cell that cannot be read is NULL and has a reason, which goes on a sentence
-  about the cell ("is not a number").
+* Nothing is guessed: a cell that cannot be read is NULL and has a reason, which is the end of a
+  sentence about the cell ("is not a number").
 * Work is done on arrays. Only cells that arrays cannot decide on (an exponent in a time, a number
   of more than 53 bits) are looked at one by one, exactly.
 """
@@ -50,7 +50,7 @@ _CANONICAL = r"^(0|-?[1-9]\d{0,18})$"
 def refuse_type(wanted: str, kind: pa.DataType, unit: str = "us") -> str | None:
     """Return why no column of a type can be read as ``wanted``; None if it can.
 
-    The answer goes on a sentence about the column: ``holds bool, not a number``.
+    The answer is the end of a sentence about the column: ``holds bool, not a number``.
     """
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -73,9 +73,9 @@ def refuse_type(wanted: str, kind: pa.DataType, unit: str = "us") -> str | None:
 def read_numbers(column: Column) -> Cells:
     """Read numbers as the nearest float64; NaN and infinities are numbers.
 
-    A whole or decimal number of 2^53 or more has to be exact as a float64, in a column of such
-    numbers and as text down to its ones (``9007199254740993``, ``9007199254740993e0``). Text whose
-    exponent leaves the ones unwritten (``1e300``) has not.
+    A whole or decimal number of 2^53 or more has to be exact as a float64, and so has such a number
+    in text that writes its ones (``9007199254740993``, ``9007199254740993e0``). Text whose exponent
+    leaves the ones unwritten (``1e300``) need not be exact.
     """
     column, kind = plain(column)
     reasons = Reasons(column)

@@ -83,7 +83,7 @@ class _Table:
         self._file = stack.enter_context(file)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take some rows, and write the row groups that they fill."""
+        """Take some rows, and write the row groups that are full."""
         self.rows += rows.num_rows
         self.gone += rows.column("seq").null_count
         self._held = pa.concat_tables([self._held, pa.Table.from_batches([rows])])

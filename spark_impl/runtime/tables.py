@@ -5,13 +5,13 @@ files, which count when the driver has committed them.
 
 Rules of this file:
 
-* A version of the table is a micro-batch, or tidying up, which changes no row. What it names stays
-  for an hour after it has been replaced.
+* A version of the table is a micro-batch, or tidying up, which changes no row. A file stays for an
+  hour after a version has replaced it.
 * A commit carries the number of its micro-batch as a transaction of Delta's. Of two drivers that
-  write one number, the second one fails, whatever kept it: no lock is needed, and none is trusted.
-* A commit also carries a digest of what Spark had planned for the micro-batch. Under the same
-  number, a copy of Spark's checkpoint plans other rows.
-* The log says how many rows and bytes a file has, so that nobody misses a lost or a cut file.
+  write one number, the later one fails, however late: no lock is needed, and none is trusted.
+* A commit also carries a digest of what Spark had planned for the micro-batch. A driver with a copy
+  of Spark's checkpoint may plan other rows under the same number.
+* The log says how many rows and bytes a file has, so that a lost or a cut file is noticed.
 """
 
 import hashlib
@@ -35,12 +35,12 @@ if TYPE_CHECKING:  # workers do without this library: whatever needs it imports 
     from deltalake.transaction import AddAction
 
 KIND = "kind"
-"""The column by which the files of a table are told apart."""
+"""The column that partitions a table: the kind of the rows of a file."""
 BATCH = "batch"
 BOUNDED = (BATCH, "number", "start_us", "event_time_us", "ts_us")
 """Columns whose smallest and largest values are in the log, so that readers can leave out files."""
 IDENTITY, HISTORY = "straggler.identity", "straggler.history"
-"""Properties of a table: which query it belongs to, and over which history."""
+"""Properties of a table: the query to which it belongs, and the history of that query."""
 _QUERY = "straggler"
 """Delta's name for the series of transactions whose numbers are those of micro-batches."""
 _PLAN = "straggler.plan"
@@ -56,7 +56,7 @@ _SETTINGS = {
 TIDIED = 100
 """Number of versions after which small files are merged."""
 _MERGED_BYTES = 4 << 20
-"""Larger files are merged no more, so that merging costs the same for ever."""
+"""Larger files are not merged again, so that the cost of merging does not grow."""
 _ROW_GROUP = 20_000
 _MISTAKEN = r"%[0-9A-Fa-f]{2}|[\\\x00-\x1f]"
 
@@ -112,7 +112,7 @@ def plan_of(checkpoint: Location, batch: int) -> Location:
 
 
 def digest_of(checkpoint: Location | None, batch: int) -> int:
-    """Return a digest of what Spark has planned for a micro-batch, 0 if nothing says it."""
+    """Return a digest of what Spark has planned for a micro-batch, 0 if there is no plan."""
     if checkpoint is not None:
         with suppress(FileNotFoundError):
             plan = plan_of(checkpoint, batch).read_bytes()
@@ -121,9 +121,9 @@ def digest_of(checkpoint: Location | None, batch: int) -> int:
 
 
 def require_plan(written: Location, digest: int, checkpoint: Location, batch: int) -> None:
-    """Raise :class:`InputProblem` unless rows were written as Spark has planned them.
+    """Raise :class:`InputProblem` if rows were written by another plan than Spark's.
 
-    ``digest`` is that of their plan. ``written`` is where the rows are.
+    ``digest`` is that of the plan of the rows, 0 if unknown. ``written`` is where the rows are.
     """
     if digest and digest_of(checkpoint, batch) not in (0, digest):
         msg = (
@@ -134,7 +134,7 @@ def require_plan(written: Location, digest: int, checkpoint: Location, batch: in
 
 
 def look(root: Location) -> View | None:
-    """Return the present version of a table, ``None`` if there is none, or another program's."""
+    """Return the present version of a table, ``None`` if there is no table, or not one of ours."""
     table = _open(root)
     is_ours = table is not None and IDENTITY in table.metadata().configuration
     return _view(root, table) if table is not None and is_ours else None
@@ -200,7 +200,7 @@ def create(root: Location, columns: pa.Schema, identity: JsonObject) -> None:
 
 
 class TableWriter:
-    """The writer of a table. It commits on the version that it has looked at."""
+    """The writer of a table, whose commits continue the version that it has looked at."""
 
     def __init__(
         self, root: Location, source: Location | None = None, checkpoint: Location | None = None
@@ -216,9 +216,9 @@ class TableWriter:
         self.view = _view(root, table)
         """The version that the next commit continues."""
         self._own = -1
-        """The last micro-batch that was certainly written by a plan of ours."""
+        """The last micro-batch that is known to be written by a plan of ours."""
         self.source = source
-        """The history of the query, until this writer has asked for its id."""
+        """The history to check and note; None once that is done, or without a history."""
         self.checkpoint = checkpoint
         """Spark's checkpoint, if the rows come from a stream."""
 
@@ -292,10 +292,10 @@ class TableWriter:
                     commit_properties=transaction,
                 )
         except InputProblem as error:
-            # Whether another writer was quicker, the table says more reliably than the error.
+            # The table says more reliably than the error whether another writer was quicker.
             if self.look().last < batch:
                 raise
-            # If it was not, only what Delta does behind a commit has failed, as with its log.
+            # If the commit is ours, only what Delta does after one, as with its log, has failed.
             with _working(self.root, "read"):
                 is_ours = any(ours.items() <= each.items() for each in self._table.history())
             if not is_ours:
@@ -309,7 +309,7 @@ class TableWriter:
         self._own = batch
 
     def _follow(self, batch: int, written: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
-        """Take the version of an own commit without reading again what the log says of it."""
+        """Take the version of an own commit as the view, without reading it from the log."""
         before, gone = self.view, {each.file for each in removed}
         with _working(self.root, "read"):
             self._table.update_incremental()
@@ -322,7 +322,7 @@ class TableWriter:
     def tidy(self, kinds: Iterable[str]) -> None:
         """Merge small files of some kinds, and remove files that no recent version has.
 
-        This happens now and then only. Raise :class:`InputProblem` if rows cannot be read.
+        Do so once in :data:`TIDIED` versions. Raise :class:`InputProblem` if that is impossible.
         """
         from deltalake import WriterProperties
         from deltalake.exceptions import CommitFailedError
@@ -373,7 +373,7 @@ def _uri(root: Location) -> str:
 
 
 def _options(root: Location) -> dict[str, str] | None:
-    """Return the parameters of an address on S3 as Delta takes them."""
+    """Return the parameters of an address on S3 as Delta takes them; None without any."""
     options = {f"AWS_{name.upper()}": value for name, value in root.s3_client.items()}
     if options.get("AWS_ENDPOINT", "").startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
@@ -382,7 +382,7 @@ def _options(root: Location) -> dict[str, str] | None:
 
 @contextmanager
 def _working(root: Location, how: str) -> Iterator[None]:
-    """Turn an error of Delta's in the block into an :class:`InputProblem`."""
+    """Turn an error of Delta or the operating system into an :class:`InputProblem`."""
     from deltalake.exceptions import DeltaError
 
     try:

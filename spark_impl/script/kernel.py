@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* A stream is a log of tuples and a stamp until which it is known. A reader takes the tuples between
-  the stamp until which it was known before and the stamp until which it is known now. So neither
-  the order of arrival nor micro-batches can change a result.
+* A stream is a log of tuples and a stamp until which the log is known. A reader takes the tuples
+  between the stamp until which it has read and the stamp until which all that it reads is known.
+  So neither the order of arrival nor micro-batches can change a result.
 * Results of other workers come as tuples and stamps, and are read like any other stream.
 * Tuples that no reader will look at again are not kept.
 """
@@ -38,7 +38,7 @@ class Log(NamedTuple):
     """Stamp until which the stream is known: no earlier tuple will be added."""
 
     def between(self, since_us: int, until_us: int) -> Tuples:
-        """Return the tuples from one stamp on to before another one."""
+        """Return the tuples with ``since_us <= stamp < until_us``."""
         ts, values = self.tuples
         low, high = np.searchsorted(ts, (since_us, until_us))
         return Tuples(ts[low:high], values[low:high])
@@ -102,7 +102,7 @@ class Given(NamedTuple):
     pieces: Pieces
     """The clocks of all sensors' arrivals, if sensors may be idle."""
     unasked: int
-    """Number of arrivals that go to no worker, if this is the first one."""
+    """Number of arrivals that go to no worker, for the first worker; 0 for the others."""
 
 
 class Rejections(NamedTuple):
@@ -116,7 +116,7 @@ class Rejections(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Numbers of the arrivals for which a worker answers: those whose refusals it reports."""
+    """Numbers of arrivals of the sensors whose first host is the worker."""
 
     unasked: int = 0
     """Arrivals that go to no worker; the first one answers for them."""
@@ -192,7 +192,7 @@ class _Step:
             self._follow()
         for number, message in given.messages.items():
             log, (ts, values) = self._logs.get(number, Log()), message.tuples
-            new = ts >= log.until_us  # a driver that was superseded may send others again
+            new = ts >= log.until_us  # a superseded driver may send older ones again
             until_us = max(message.until_us, log.until_us)
             self._logs[number] = log.with_(Tuples(ts[new], values[new]), until_us)
         if given.flush:
@@ -274,7 +274,7 @@ class _Step:
         return Tuples(*self._folds[source].windows(node.op, span)), until_us
 
     def _taken(self, source: int, until_us: int) -> Folds:
-        """Return the slices of a stream with everything that is known of it now."""
+        """Return the slices of a stream with all of its tuples before ``until_us``."""
         before = self._slices.get(source, Slices())
         fresh = self._between(source, before.until_us, until_us)
         cutting, squares = (
@@ -304,7 +304,7 @@ class _Step:
         return min(self._logs.get(part, Log()).until_us for part in self._graph.parts(stream))
 
     def _between(self, stream: int, since_us: int, until_us: int) -> Tuples:
-        """Return tuples of a stream in any order; those of a union with repetitions."""
+        """Return tuples of a stream; those of a union in any order, with repetitions."""
         parts = [
             self._logs.get(part, Log()).between(since_us, until_us)
             for part in self._graph.parts(stream)

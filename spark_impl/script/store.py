@@ -36,14 +36,14 @@ TABLES = {
         ]
     ),
 }
-"""Columns behind the grouping columns.
+"""Columns after the grouping columns.
 
 ``worker`` holds the stamp below which results are known, and the sensor with the lowest watermark.
 """
 BLOCK = pa.schema([("worker", pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
-"""Rows of the files in ``control``, behind the grouping columns."""
+"""Columns of the files in ``_control``, after the grouping columns."""
 _USUAL = {item.name: item.default for item in fields(ScriptConfig) if item.default is not MISSING}
-"""Settings that a configuration leaves out if they have their defaults."""
+"""Default of each setting; a configuration leaves out settings with theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class ScriptStore(stores.TableStore):
 
 
 def open_store(store: ScriptStore, config: ScriptConfig) -> None:
-    """Make a folder the store of a query, if it is not yet.
+    """Make a folder the store of a query, unless it is that already.
 
     Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another query, or
     cannot be written.

@@ -1,7 +1,7 @@
 """The rule of room ``watermark``: how long a task waits (docs/watermark.md, sections 1 to 3).
 
-The disorder of the last arrivals does not depend on the watermark. The path of all arrivals of a
-plan is therefore known in advance and needs no guess.
+The disorder of the last arrivals does not depend on the watermark. So the path of all arrivals is
+known in advance and needs no guess, unlike that of room ``slack``.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Memory(NamedTuple):
     inv: int = 0
     """Number of pairs out of order in the cluster."""
     wait_us: int = 0
-    """Wait of the last arrival."""
+    """Wait after the last arrival (us)."""
     cluster: Ints = np.empty(0, np.int64)
     """The last k event times in the order of arrival."""
 
@@ -81,7 +81,7 @@ class WatermarkRule(Rule):
         return None
 
     def slack_us(self) -> int:
-        """Return the wait of the last arrival."""
+        """Return the wait after the last arrival (us)."""
         return self._memory.wait_us
 
     def memory(self) -> Memory:

@@ -61,10 +61,10 @@ The event time is :data:`NO_CLOCK` if the windows of the arrival are unknown.
 """
 
 NO_CLOCK = -(1 << 62)
-"""Watermark and largest event time of a task that has accepted nothing; no event time."""
+"""Watermark and largest event time of a task without accepted tuples; no event time."""
 INSERTED = -1
-"""Key of a row that is no tuple but a watermark from upstream: its event time. The column
-``arrival_us`` then holds the largest event time upstream."""
+"""Key of a row that is no tuple but a watermark from upstream, in ``event_time_us``; ``arrival_us``
+holds the largest event time upstream."""
 
 Memory: TypeAlias = Any  # each room has a NamedTuple of its own, of numbers and arrays
 """The state of a room's rule between two micro-batches."""
@@ -101,7 +101,7 @@ class Clock(NamedTuple):
 
     @property
     def is_running(self) -> bool:
-        """Return whether the task has accepted something."""
+        """True if the task has accepted something."""
         return self.t_max_us != NO_CLOCK
 
 
@@ -117,12 +117,12 @@ class TaskState(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """Numbers of arrivals of a task that it has not refused, in one micro-batch."""
+    """Numbers of arrivals of a task in one micro-batch, without those that it refused."""
 
     accepted: int = 0
     """Arrivals that belong to some window."""
     redelivered: int = 0
-    """Arrivals whose identity it knew."""
+    """Arrivals whose identity the task knew."""
     unasked: int = 0
     """Arrivals between windows that leave gaps."""
     opened: int = 0
@@ -153,7 +153,7 @@ def fill_records(dtype: "np.dtype[np.void]", size: int, /, **columns: Column | f
 
 
 def join_records(dtype: "np.dtype[np.void]", parts: Iterable[Records]) -> Records:
-    """Return the records of all parts, which have the same dtype; perhaps one of the parts.
+    """Return the records of all parts, of one dtype; the result may be one of the parts.
 
     They are joined as bytes, because numpy compares the fields of all dtypes in Python.
     """
