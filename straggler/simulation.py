@@ -35,7 +35,7 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
         0
     """
     require(isinstance(room, str), "room", room, "a text such as 'slack'")
-    is_whole = hasattr(seed, "__index__") and not isinstance(seed, bool)  # of NumPy, too
+    is_whole = hasattr(seed, "__index__") and not isinstance(seed, bool)  # also one of NumPy's
     require(is_whole and seed >= 0, "seed", seed, "an integer >= 0")
     found = find_room(room)
     timed = measurable(room, "sim")
@@ -53,7 +53,7 @@ def simulate(room: str, seed: int = 0, **settings: object) -> TimedRun:
 
 
 def _as_given(sentence: str, given: Mapping[str, object], known: Mapping[str, Setting]) -> str:
-    """Return the refusal of a setting with its name and its value as they were given."""
+    """Return a refusal with the name and the value of the setting as they were given."""
     times = {f"{name}_us": name for name in given if name not in known}
     name = sentence.partition(" ")[0]
     value = given.get(name, "")

@@ -22,7 +22,7 @@ Only rooms join and slack have scopes.
 
 
 def make_command(summary: str) -> Group:
-    """Return a command for each room."""
+    """Return the command, with a subcommand for each room."""
     return room_group(summary, EXAMPLES, _options, run)
 
 

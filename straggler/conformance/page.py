@@ -78,7 +78,7 @@ def verdict(row: Row, promise: str) -> str:
 
 
 def _case_verdict(results: Results, case: Case) -> str:
-    """Return the verdict of a way to ask; one that is broken needs a script that shows it."""
+    """Return the verdict of a case, broken only if a script reproduces the defect."""
     if case.outcome is not Outcome.BROKEN or _reproduced(results, case):
         return str(case.outcome)
     return FAILED if case.failure else NOT_REPRODUCED
@@ -97,7 +97,7 @@ def _reproduced(results: Results, case: Case) -> list[Trail]:
 
 
 def write_page(rows: Sequence[Row]) -> str:
-    """Return the page."""
+    """Return the page in Markdown."""
     lines = [HEAD, _matrix(rows), "", "## Promises", ""]
     for promise in PROMISES.values():
         lines.append(f"- **{promise.title}**: {promise.question}")
@@ -166,7 +166,7 @@ def _section(row: Row) -> Iterator[str]:
 
 
 def _line(row: Row, results: Results, name: str) -> Iterator[str]:
-    """Yield what was asked for a promise, and on what it was tried."""
+    """Yield a line for each case of a promise: how it was asked, on which streams, the verdict."""
     title = PROMISES[name].title
     if name in row.engine.unasked:
         yield f"- {title}, *{NOT_ASKED}*: {row.engine.unasked[name]}"

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Operators are Java's own objects, and expressions are read from Spark's JSON, one call each.
+* Operators wrap Java's own objects. Expressions are read from Spark's JSON, one call each.
 * A column is known by its number, which is unique within a plan.
 """
 
@@ -123,7 +123,7 @@ def _read_names(node: Operator) -> set[str]:
 
 
 def java_keys(node: Operator) -> list[Any]:
-    """Return the expressions by which an operator keeps state."""
+    """Return the expressions, as Java's objects, by which an operator keeps state."""
     if node.name == "Aggregate":
         return items(node.java.groupingExpressions())
     if node.name == "Distinct":
@@ -171,7 +171,7 @@ def source_names(plan: Operator, node: Operator) -> tuple[str, ...]:
             for one, other in zip(_numbers(each.java), _numbers(child.java), strict=True):
                 below.setdefault(one, []).append(other)
     reached = [each.exprId().id() for each in java_keys(node)]
-    for number in reached:  # which grows
+    for number in reached:  # the list grows meanwhile
         reached += [each for each in below.get(number, []) if each not in reached]
     return tuple(dict.fromkeys(names[each] for each in reached if each not in renamed))
 
@@ -184,7 +184,7 @@ def _numbers(java: Any) -> list[int]:
 def answer_keys(plan: Operator) -> tuple[str, ...] | None:
     """Return the columns by which answers differ: keys, or the start or end of a window.
 
-    They are ``None`` unless the plan ends with an aggregation, each row of which is one answer that
+    Return ``None`` unless the plan ends with an aggregation, each row of which is one answer that
     has all keys.
     """
     node, above = plan, []
@@ -221,7 +221,7 @@ def _is_whole(expression: Expression) -> bool:
 
 
 def name_of(java: Any) -> str:
-    """Return an expression as its user wrote it."""
+    """Return the name of a column, or any other expression as SQL."""
     return str(java.name() if java.nodeName() == "AttributeReference" else java.sql())
 
 

@@ -38,7 +38,7 @@ class Kind(Enum):
     READING = "in one reading"
     """The passage has lost its formula, or has a second meaning; this is one way to read it."""
     OPEN = "left open"
-    """The text says nothing of it; the rule is what a reader might fill in."""
+    """The text states no rule; this is one that a reader might fill in."""
 
     @property
     def rule(self) -> str:
@@ -52,7 +52,7 @@ class Findings(NamedTuple):
     """Results of running an erratum."""
 
     counterexample: tuple[str, ...]
-    """Sentences on the smallest input found, and its treatment by the rule as written."""
+    """Sentences on the smallest input found, and on what the rule as written does with it."""
     literal: Verdict
     """Verdict on the rule as written, on that input."""
     same: Verdict
@@ -82,7 +82,7 @@ class Erratum:
     corrected: str
     """The rule that keeps the promise."""
     search: Callable[[], Findings]
-    """Run both rules."""
+    """Function that runs both rules."""
 
 
 class Confirmation(NamedTuple):
@@ -154,7 +154,7 @@ def smallest_stream(
 ) -> Findings:
     """Find the first stream on which a planted bug breaks its promise.
 
-    ``describe`` says what happens on it, ``scope`` judges the right rules on everything searched.
+    ``describe`` says what happens on that stream, ``scope`` judges ``right`` on all searched ones.
     """
     claim, literal = bug.promise, bug.make_system()
     return search(
@@ -175,7 +175,7 @@ def promise_among(verdicts: Iterable[Verdict], claim: str) -> Verdict:
 
 
 def promise_or_broken(verdicts: Sequence[Verdict], claim: str) -> Verdict:
-    """Return the verdict on a claim, or on another one that is broken: right rules break none."""
+    """Return the first verdict that is broken, of any claim; without one, that on the claim."""
     broken = [verdict for verdict in verdicts if verdict.outcome is Outcome.BROKEN]
     return broken[0] if broken else promise_among(verdicts, claim)
 

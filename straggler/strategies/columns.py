@@ -3,8 +3,8 @@
 Rules of this file:
 
 1. The values of a tuple follow from its stream and identity, so that every delivery is the same.
-2. Few values are usual, so that conditions often hold; the others are where arithmetic goes wrong.
-3. The streams have columns of the same kinds under other names, in another order.
+2. Few values are usual, so that conditions often hold; at the others arithmetic goes wrong.
+3. Columns of the two streams have the same kinds, in another order and partly under other names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -89,7 +89,7 @@ DISTANCES: Mapping[str, Sequence[Any]] = {
 
 
 def with_values(events: Iterable[Event], config: JoinConfig, seed: int) -> tuple[Event, ...]:
-    """Return the events with a value, which may be missing, for each column of their stream."""
+    """Return the events with a value for each column of their stream; some are missing."""
     return tuple(
         event._replace(more=_values(config.columns(event.stream), event, seed)) for event in events
     )

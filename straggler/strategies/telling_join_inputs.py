@@ -40,9 +40,9 @@ HOST, OTHER, AWAY = "127.0.0.1", "127.0.0.2", "192.0.2.1"
 """Two addresses of this machine, and one that no machine has."""
 PATIENCE_S = 60.0
 FAR_US = 1 << 61
-"""Event times lie below it."""
+"""Event times (us) lie in [-FAR_US, FAR_US)."""
 EVERYTHING = (("a", And()),)
-"""The queries of a chain with one, which pairs everything."""
+"""The only query of a chain, which pairs everything."""
 
 # ----------------------------------------------------------------------------------------- inputs
 
@@ -112,7 +112,7 @@ def _forget(given: tuple[int, Sequence[int]]) -> None:
 
 
 def _feed(data: bytes) -> None:
-    """Read greetings, of each no byte of what comes behind it."""
+    """Read greetings, and with each no byte of what follows."""
     frames, at = Frames(16), 0
     while at < len(data):
         size = frames.missing
@@ -128,7 +128,7 @@ def _frame(kind: int, body: bytes) -> bytes:
 
 
 def _register(said: Mapping[str, Any]) -> None:
-    """Let two workers meet, of which one says something else, behind one that left at once."""
+    """Let two workers register, one with other data, after a third one that left at once."""
     with (
         Rendezvous(HOST, 2, timeout_s=PATIENCE_S) as rendezvous,
         ThreadPoolExecutor(2) as pool,
@@ -338,4 +338,4 @@ OF_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(8)), "another chain: its window_us is 9, not 8"),
     ("reopened", (_CHAIN, _CHAIN), (_CHAIN, _open(9, 0)), "its lateness_us is None, not 0"),
 )
-"""Actions: what each can be done with, what it just cannot be done with, and why."""
+"""An action, inputs that it accepts, the nearest that it refuses, and words of the reason."""

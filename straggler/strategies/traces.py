@@ -37,7 +37,7 @@ TELLING = (
     Event(1, (1 << 63) - 1, CONTROLS[0], 0, inf, 0, "R", (nan, "NaN", 1 << 62, True)),
     Event(2, 0, "", (1 << 63) - 1, -inf, 0, "R", (-inf, None, 1, False)),
 )
-"""Arrivals of every workload."""
+"""Arrivals with extreme values, which every workload has."""
 PLAIN = st.none() | st.booleans() | INT64 | TEXTS
 WORKLOADS = st.builds(
     lambda arrivals, cuts, **fields: Workload(
@@ -78,7 +78,7 @@ def declared(word: Any) -> dict[str, tuple[type, bool]]:
 
 
 def steps_of(word: type) -> st.SearchStrategy[Any]:
-    """Draw a step of a kind."""
+    """Return a strategy for steps of a type."""
     fields = {
         name: st.lists(GOOD[kind], max_size=3).map(tuple) if is_tuple else GOOD[kind]
         for name, (kind, is_tuple) in declared(word).items()

@@ -4,9 +4,9 @@ Rules of this file:
 
 1. A column is read only if a condition names it.
 2. Files tell integers from numbers, people hardly do: integers are read as numbers if a condition
-   compares them with numbers, or with a fraction, and as text if it asks whether they equal a text
-   that is one in most cells.
-3. All conditions share the streams: what one of them makes of a column holds for the others.
+   compares them with numbers, or with a fraction, and as text if it asks whether they equal a
+   column that is text in most cells.
+3. All conditions share the streams: the kind that one of them gives a column holds for the others.
 """
 
 import re
@@ -98,7 +98,7 @@ def _kinds(texts: Sequence[str], columns: TypedColumns | None) -> dict[str, str]
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield what stands between the words ``and``."""
+    """Yield the parts of a condition, which the word ``and`` joins."""
     start = 0
     for found in re.finditer(r"\sand\s", _without_quoted(text)):
         yield text[start : found.start()]
@@ -117,8 +117,8 @@ def _changes(
 ) -> Mapping[Column, str]:
     """Return the fewest columns of integers that have to be read otherwise, with their kinds.
 
-    Empty if there are none, or if that would not help. A column that is text only for a few cells
-    does not make others text: ``5`` would not equal its ``5.0``.
+    The result is empty if the part can be read as it is, or not at all. A column that is text
+    because of a few cells does not make others text: ``5`` would not equal its ``5.0``.
     """
     words = re.findall(r"\w+", _without_quoted(part))
     whole = [

@@ -77,7 +77,7 @@ class DescribedPlan(ScriptPlan):
         return f"{node.op}({', '.join(inputs)})"
 
     def cut(self, number: int) -> str:
-        """Return how a stream is cut, in words."""
+        """Return how a stream is cut into slices, in words."""
         choice = self.slices[number]
         if choice.is_panes:
             widths = [write_duration(comb.every_ms * MILLISECOND_US) for comb in choice.cutting]
@@ -85,7 +85,7 @@ class DescribedPlan(ScriptPlan):
         return f"at the edges, {counted(len(choice.cutting), 'comb')}"
 
     def sentences(self) -> Iterator[str]:
-        """Yield the figures as sentences; loads and rates are in tuples per hour."""
+        """Yield the figures of the plan as sentences; loads and rates are in tuples per hour."""
         graph, placed = self.graph, self.placement
         cap = load_cap(graph, self.config.workers, self.config.cap_percent)
         most, by_hash = hash_baseline(graph, self.config.workers)
@@ -155,7 +155,7 @@ def figure(number: Rate) -> str:
 
 
 def as_float(rate: Rate) -> float:
-    """Return a rate as float64, at most the largest one: rates may double line by line."""
+    """Return a rate as a float, at most the largest: each line of a script may double rates."""
     return float(max(-LARGEST, min(rate, LARGEST)))
 
 
@@ -171,7 +171,7 @@ def make_plan(config: ScriptConfig) -> DescribedPlan:
 
 
 SHOWN = 200
-"""Most rows of a table, and most sensors of a line: thousands take minutes to be laid out."""
+"""Most rows of a table, and most sensors of a line: the layout of thousands takes minutes."""
 NUMBERS = ("per hour", "worker", "panes cost", "edges cost")
 """Headings of columns with numbers."""
 
