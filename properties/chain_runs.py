@@ -58,6 +58,7 @@ class ChainSeen:
     trace: Trace
     """Spark's own trace."""
     kills: Sequence[int]
+    """Epochs in which Spark's driver was killed."""
     planned: Sequence[Trouble]
     """Trouble on the connections between Spark's workers."""
     troubles: Mapping[str, int]
@@ -77,17 +78,17 @@ class ChainSeen:
         fail_with(sentences, trial.report(self.workload, counterexamples.FOLDER))
 
     def compare_pairs_with_simulation(self) -> tuple[str, ...]:
-        """Return the pairs and rejected arrivals in which Spark's trace differs from SimPy's."""
+        """Return the differences of SimPy's and Spark's traces in pairs and rejected arrivals."""
         found = compare_traces(ROOM, self.workload, self.simulated, self.trace, ROOM.step_types)
         return broken_sentences([found[0]])
 
     def judge_claims(self) -> Judgement:
-        """Judge the claims on Spark's own trace, those about the protocol included."""
+        """Judge the claims, those about the protocol included, on Spark's own trace."""
         return ROOM.check(self.workload, self.trace)
 
 
 def run_chain_pack(spark: SparkSession, given: ChainPack, kills: int) -> ChainSeen:
-    """Simulate clusters, then run their chain in SimPy and, with at most ``kills``, on Spark."""
+    """Simulate clusters, then run their chain in SimPy, and on Spark with at most so many kills."""
     runs = list(simulate(given.pack).values())
     workload = chain_of([run.workload for run in runs], given.moves)
     epochs = len(list(workload.batches()))
@@ -126,7 +127,7 @@ def _simulate(workload: Workload, cluster: Cluster, faults: Sequence[Fault]) -> 
 
 COLUMNED = tuple([f"pairs of {name}" for name, _ in ON_COLUMNS])
 CARRIED = ("results", "results across epochs", "results across a change of workers")
-"""Pairs of a chain, and those that need a tuple which workers carried on."""
+"""All pairs, and those with a tuple that workers carried over from an earlier epoch."""
 
 
 def count_chain(seen: ChainSeen, guards: Mapping[str, int]) -> dict[str, int]:

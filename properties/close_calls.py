@@ -1,4 +1,4 @@
-"""Small workloads on which other rules, which look right, give other steps."""
+"""Small workloads on which rules that look right, and are wrong, give other steps."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ Arrived = tuple[int, str, int]
 
 
 def _routed(keys: str, cuts: tuple[int, ...] = (), **config: object) -> Workload:
-    """Return a workload with one tuple a letter, and two instances unless said otherwise."""
+    """Return a workload with a tuple for each letter, for two instances by default."""
     arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
     return Workload("grouping", arrivals, {"instances": 2, "window_tuples": 1, **config}, cuts)
 
@@ -32,7 +32,7 @@ def _read(script: str, *arrived: Arrived, flush: bool = True, **settings: Any) -
 
 
 def _silent(*arrived: Arrived, flush: bool = True) -> Workload:
-    """Return arrivals of which 2 ms of silence are enough."""
+    """Return a workload whose sensors are idle after 2 ms of silence."""
     script = 'x = sum(union("a", "b"), 1, 1); y = sum("a", 1, 1)'
     return _read(script, *arrived, flush=flush, idle_after_us=2_000)
 

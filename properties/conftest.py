@@ -1,4 +1,4 @@
-"""Loads the plugin of our tests if no ``conftest.py`` of a checkout has done so."""
+"""Loads the plugin of our tests unless a checkout's own ``conftest.py`` has loaded it."""
 
 import pytest
 

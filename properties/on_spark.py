@@ -21,17 +21,17 @@ class PackTraces(NamedTuple):
     traces: Mapping[str, Trace]
     """Trace of each workload, by its name."""
     kills: Sequence[int]
-    """Micro-batches in which the query was killed, as reported by the Spark side."""
+    """Numbers of the micro-batches in which the query was killed, as the Spark side reports."""
 
 
 def run_on_spark(
     spark: SparkSession, workloads: Mapping[str, Workload], kills: int, **reading: bool
 ) -> PackTraces:
-    """Run workloads of one room together; most rooms need one configuration for all.
+    """Run workloads of one room together; in most rooms all must have the same configuration.
 
     A kill strikes the pack as a whole. At most ``kills`` are carried out, because each costs
     another start of the query. Kills that strike when there is state to resume from come first.
-    With ``finals=False`` the last answers of a windowed query are not read.
+    If ``finals`` is False, the last answers of a windowed query are not read.
     """
     room = next(iter(workloads.values())).room
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:

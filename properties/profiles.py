@@ -1,4 +1,4 @@
-"""Profiles of test effort: ``dev`` is quick, ``ci`` needs no seed, ``nightly`` is random.
+"""Profiles of test effort: ``dev`` is quick, ``ci`` repeats its examples, ``nightly`` is random.
 
 ``--hypothesis-profile`` or the environment variable ``HYPOTHESIS_PROFILE`` chooses one.
 """
@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 DEFAULT = "dev"
 NIGHTLY_TIMES = 16
-"""Number of examples in profile ``nightly`` for each one in ``ci``."""
+"""Number of examples in ``nightly`` for each in ``ci``, if a property sets its own number."""
 
 
 def register() -> None:
@@ -32,15 +32,15 @@ def choose(usual: int, *, nightly: int) -> int:
 
 
 def times() -> int:
-    """Return how many examples a property has in the profile in force for each one in ``ci``."""
+    """Return :data:`NIGHTLY_TIMES` in profile ``nightly``, and 1 in the others."""
     return choose(1, nightly=NIGHTLY_TIMES)
 
 
 def drawn(examples: int, module: str) -> int:
     """Return how many examples a property of a module draws in the profile in force.
 
-    ``examples`` are those of ``ci``. In ``dev``, whose seed is fixed, ``pytest properties/`` draws
-    three in five of them, at least one.
+    ``examples`` is their number in ``ci``. In ``dev``, whose seed is fixed, modules of
+    ``properties/`` draw three in five, rounded up.
     """
     if settings.get_current_profile_name() == DEFAULT and module.startswith("properties."):
         return -(-examples * 3 // 5)

@@ -1,6 +1,6 @@
 """Files of workloads and traces are read as what they say, or refused.
 
-What is due is said with the standard library alone.
+What is due is computed with the standard library alone.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ HEADER = '{"trace":1,"producer":"x"}'
 
 
 def value_in_file(value: Any) -> Any:
-    """Return a value as JSON has it, which knows finite numbers alone."""
+    """Return a value as JSON has it; a number that is not finite is a text there."""
     if not isinstance(value, float) or isfinite(value):
         return [*map(value_in_file, value)] if isinstance(value, tuple) else value
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
@@ -68,7 +68,7 @@ def test_a_workload_is_read_as_it_was_written(
 
 BAD: Mapping[type, list[Any]] = {
     int: [True, *TOO_LONG, 0.5, "1", None, [1]],
-    float: [True, "1.0", [1.0]],  # what is no number is for the judge
+    float: [True, "1.0", [1.0]],  # NaN and infinities are for the judge
     str: [1, None, ["a"], "\ud800", "é\udfff", True],
     bool: [1, 0, "true", None, 1.0],
 }

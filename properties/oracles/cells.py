@@ -3,7 +3,7 @@
 Rules of this file:
 
 * Times, numbers and identities are None for a cell that cannot be read.
-* A row is shown as JSON has it, which has no numbers that are not finite, no bytes and no times.
+* A row is shown as JSON has it, which has finite numbers only and no bytes; times stay as they are.
 """
 
 import re
@@ -31,7 +31,7 @@ TIME = re.compile(
     re.ASCII,
 )
 LIKELY_UNTIL = datetime(2200, 1, 1, tzinfo=UTC)
-"""A time before it is likely."""
+"""Times before this one are likely."""
 
 
 def time_of(cell: object, unit: str) -> int | None:
@@ -46,7 +46,7 @@ def time_of(cell: object, unit: str) -> int | None:
 
 
 def finer_unit(cell: object, unit: str) -> str | None:
-    """Return the unit that a time of no year seems to have, if one makes it a likely time."""
+    """Return the finer unit in which a time that is out of range would be a likely one."""
     us = _microseconds(cell, unit)
     if us is None or us <= 0 or time_of(cell, unit) is not None:
         return None
@@ -57,7 +57,7 @@ def finer_unit(cell: object, unit: str) -> str | None:
 
 
 def _microseconds(cell: object, unit: str) -> Fraction | None:
-    """Return a number of a unit, exactly."""
+    """Return a time in a unit as microseconds, exactly; None if it is no finite number."""
     if isinstance(cell, float):
         return Fraction(cell) * UNITS_US[unit] if isfinite(cell) else None
     text = str(cell).strip(SPACES)
@@ -83,15 +83,15 @@ def _text_time(text: str) -> int | None:
 
 
 def _is_in_range(us: int) -> bool:
-    """Return whether a time lies in the years 1 to 9999."""
+    """Return whether a time in UTC lies in the years 1 to 9999."""
     days = us // (86_400 * 10**6) + date(1970, 1, 1).toordinal()
     return date.min.toordinal() <= days <= date.max.toordinal()
 
 
 def number_of(cell: object) -> float | None:
-    """Return a number as the nearest float; a large one with all its digits has to be that float.
+    """Return the nearest float; a number of 2^53 or more that writes its ones has to equal it.
 
-    An exponent that is larger than the number of decimal places leaves digits unwritten.
+    An exponent that is larger than the number of decimal places leaves the ones unwritten.
     """
     if cell is None or isinstance(cell, float):
         return cell
@@ -119,7 +119,7 @@ def same(one: float | None, other: float | None) -> bool:
 
 
 def text_of(cell: object) -> str | None:
-    """Return a key as text, or the text of an identity."""
+    """Return a key or an identity as text; None for bytes that are not UTF-8."""
     if isinstance(cell, bytes):
         try:
             return cell.decode("utf-8")
@@ -129,7 +129,7 @@ def text_of(cell: object) -> str | None:
 
 
 def identity_of(cell: object) -> int | None:
-    """Return an integer of 64 bits, also from the usual form of one; of any other text its hash."""
+    """Return the 64-bit integer that a cell is, or is the decimal text of; else a text's hash."""
     text = text_of(cell)
     if text is None:
         return None

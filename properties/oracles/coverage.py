@@ -2,10 +2,10 @@
 
 Rules of this file:
 
-* It follows docs/slack.md, section 7, promise 3, for streams whose tuples are exchangeable. Every
-  task has a controller of its own, so every task is judged.
-* The promise is kept if the upper end of the interval of a share is below it. If only the interval
-  reaches it, there were too few windows, which is said and is no pass.
+* The oracle follows docs/slack.md, section 7, promise 3, for streams whose tuples are exchangeable.
+  Every task has a controller of its own, so every task is judged.
+* The promise is kept if the whole interval of the measured share lies below the promised share. If
+  the promised one lies within it, there are too few windows: that is said, and is no pass.
 """
 
 from collections import defaultdict
@@ -30,11 +30,11 @@ class Window(NamedTuple):
     """Number of its tuples that the answer held."""
     tuples: int
     is_short: bool
-    """True if it held less, or erred by more, than was asked for."""
+    """True if it held less than was asked for, or erred by ``eps`` or more."""
 
 
 def first_answers(workload: Workload, steps: Steps) -> Mapping[int, list[Window]]:
-    """Return the windows of each task, in their order, by the arrivals."""
+    """Return the windows of each task, by start and key, with what the arrivals say of them."""
     found: dict[int, list[Window]] = defaultdict(list)
     answers = answers_by_window(steps["result"])
     for window, values in sorted(tuples_of(workload).of.items()):
@@ -83,7 +83,7 @@ def _conformal(workload: Workload, task: int, windows: list[Window]) -> Iterator
 def _published_law(workload: Workload, task: int, windows: list[Window]) -> Iterator[str]:
     """Judge the mean coverage, which is all that the published law steers.
 
-    Errors sum to less than (alpha - 1 + kd)/kp, and alpha passes 1 by one step at most.
+    Errors sum to less than (alpha - 1 + kd)/kp; alpha passes 1 by at most one step, kp + kd.
     """
     config, number = workload["config"], len(windows)
     allowed = 1 + 2 * config["kd"] / config["kp"]
@@ -119,7 +119,7 @@ def _at_most(successes: int, trials: int, p: float) -> float:
 
 
 def _root(rising: Any, aim: float) -> float:
-    """Return where a function that rises from 0 to 1 reaches a value."""
+    """Return where in [0, 1] a rising function reaches a value."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2

@@ -25,7 +25,7 @@ Row = Sequence[Any]
 def compare_pairs_with_nested_loop(
     workload: Mapping[str, Any], steps: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[str]:
-    """Return the pairs and rejected arrivals that a trace has more or less often than are due.
+    """Return the pairs and rejections that a trace has more or less often than they are due.
 
     ``steps`` are those of the trace, by their kind. Without a flush a pair may be missing.
     """
@@ -90,7 +90,7 @@ class NestedLoop:
                 self.move_watermark(stream, came_us - self.idle_after_us)
 
     def set_marks(self, accepted: Collection[str]) -> None:
-        """Note for each stream with a sign of life how far the other stream has come."""
+        """Note for each stream that showed life, or has no mark, how far the other one has come."""
         for stream, other in ("RS", "SR"):
             if self.came_us[other] > -inf and (stream in accepted or stream not in self.mark_us):
                 self.mark_us[stream] = self.came_us[other]
@@ -98,7 +98,7 @@ class NestedLoop:
     def take(self, epoch: int, row: Row) -> bool:
         """Shed, reject or admit an arrival; return whether it is a sign of life."""
         seq, identity, key, event_us, value, _, stream, *more = row
-        number = float(value)  # texts stand for values that are not finite
+        number = float(value)  # "NaN" and "Infinity" are texts in JSON
         reason = ""
         if split_mix(2 * seq + (stream == "S")) < self.share(epoch):
             reason = SHED

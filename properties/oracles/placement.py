@@ -1,6 +1,6 @@
 """The workers that each sensor is sent to by definition, with the standard library alone.
 
-It follows docs/script.md, section 8, for windows over unions and operations on two windows.
+The oracle follows docs/script.md, section 8, for windows over unions and operations on two windows.
 """
 
 from collections import Counter
@@ -23,11 +23,13 @@ class Script(NamedTuple):
     pairs: Sequence[tuple[int, int]]
     """Windows that an operation reads."""
     rates: Mapping[str, int]
+    """Tuples an hour, by sensor."""
     workers: int
     percent: int
+    """Cap of a worker's load, in percent of its equal part of all tuples that are read."""
 
     def hosts(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the workers that a sensor is sent to."""
+        """Return the workers that each sensor is sent to, by sensor."""
         units = [frozenset({each}) for each in range(len(self.windows))]
         groups = self._groups(units)
         found = [self._fill(groups, lambda own, _new, _at: (self._load(own),))]
@@ -83,7 +85,7 @@ class Script(NamedTuple):
         return (-self._load(each for each in new if signed_hash(each) % self.workers == at),)
 
     def _badness(self, found: Any) -> tuple[Fraction, int]:
-        """Return how far the largest load is above the cap, and the communication."""
+        """Return how far the largest load is above the cap, and the tuples and results sent."""
         sent, placed = found
         readers = [set[int]() for _ in self.windows]
         for pair in self.pairs:
