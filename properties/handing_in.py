@@ -102,7 +102,7 @@ def hand_in(
                 path = folder / "history/_scratch" / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
-                for each in (path, path.parent) if name != "young/b" else ():
+                for each in (path, path.parent)[name == "young/b" :]:
                     os.utime(each, (1_000, 1_000))
         sides = {side: streams[side] for side in "RS"}
         places = folder / "history", folder / "landing"

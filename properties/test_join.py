@@ -73,7 +73,7 @@ def tell(test: TestT) -> TestT:
 def test_spark_s_workers_follow_the_protocol(
     reached: Reached, case: Workload, network: Network, seed: int, room: int
 ) -> None:
-    with patch.object(side, "ROWS_MIN", room), patch.object(index, "_SHORT", room):
+    with patch.object(side, "ROWS_MIN", room), patch.object(index, "SHORT", room):
         trace = run_in_process(case, network, seed)
     Agreement("join", reached).keeps_claims(case, trace)
     seen = evidence_of(case, trace, counts_pairs=False)

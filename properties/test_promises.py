@@ -220,6 +220,7 @@ def test_first_answers_contain_the_requested_share(
 @promised(
     *("late pairs", "corrections", "redelivered tuples", "kills with state", *SIZED),
     "results of scripts",
+    "results sent between workers",
 )
 @given(slack=families.slack(), watermark=families.watermark(), scripts=families.scripts(2))
 def test_every_answer_ends_exact(
@@ -236,6 +237,7 @@ def test_every_answer_ends_exact(
                 judged = seen.room.check(seen.run.workload, seen.trace).verdicts
                 assert_claims_hold(seen, *judged)
                 reached.add({"results of scripts": len(seen.trace.of(Result))})
+                reached.add({"results sent between workers": int(seen.run.summary["results_sent"])})
                 continue
             assert_promise_kept(seen, list_wrong_answers)
             windows = tuples_of(seen.run.workload.to_json()).of.values()

@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from random import Random
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from model.script.claims import CLAIMS
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script.plan import compile_plan
-from model.vocabulary.script.slices import Span, choose, cost, edges, panes, slice_of
 from properties import close_calls
 from properties.agreement import Agreement, put_to_the_test, telling
 from properties.oracles.placement import Script
@@ -72,23 +70,3 @@ def test_sensors_are_sent_where_the_page_says(reached: Reached, seed: int) -> No
         plan = compile_plan(script_of(*drawn))
         assert plan.hosts == drawn.hosts(), drawn
         reached.add({plan.placement.way: 1})
-
-
-SPANS = st.sets(st.tuples(st.integers(1, 200), st.integers(1, 100)), min_size=1, max_size=4)
-
-
-@promised("edges", "panes", "edges that add no cut", examples=80)
-@example(spans={(20, 10), (24, 10)}, per_hour=Fraction(2 * 10**6))
-@given(spans=SPANS, per_hour=st.builds(Fraction, st.integers(0, 10**7), st.sampled_from((1, 7))))
-def test_windows_share_the_cheaper_slices(
-    reached: Reached, spans: set[tuple[int, int]], per_hour: Fraction
-) -> None:
-    kept = tuple(sorted(Span(*each) for each in spans))
-    way, ways = choose(kept, per_hour), (panes(kept), edges(kept))
-    assert way.cutting == min(ways, key=lambda each: cost(each, kept, per_hour))
-    for length, slide in spans:
-        for edge_us in ((at * slide + end) * 1_000 for at in range(12) for end in (0, -length)):
-            assert slice_of(way.cutting, edge_us) == edge_us > slice_of(way.cutting, edge_us - 1)
-    assert way.is_panes == (way.cutting == ways[0])
-    shared = not way.is_panes and len(way.cutting) < 2 * len(spans)
-    reached.add({("edges", "panes")[way.is_panes]: 1, "edges that add no cut": shared})

@@ -181,7 +181,7 @@ class JoinConfig(Settings):
         return self.spans().get(query, ALWAYS)
 
     def spans(self) -> dict[str, Span]:
-        """Return the first and last epochs of the queries that have not :data:`ALWAYS` these."""
+        """Return the entries of ``epochs``, by the name of the query."""
         return {name: (first, last) for name, first, last in self.epochs}
 
     def to_json(self) -> dict[str, PlainData]:

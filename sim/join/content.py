@@ -18,7 +18,7 @@ import numpy as np
 
 from model.join.state import Pair, Ranks, other
 from model.vocabulary import Event, JoinConfig
-from model.vocabulary.join import END_US, STREAMS
+from model.vocabulary.join import ALWAYS, END_US, STREAMS
 from model.vocabulary.join_predicates import (
     BUILT_IN,
     And,
@@ -99,7 +99,8 @@ class Index:
         self.comparisons = 0
         """Number of candidates compared, over all queries."""
         self._found: list[FoundPairs] = []
-        self._spans = [config.span(name) for name, _ in config.queries]
+        spans = config.spans()
+        self._spans = [spans.get(name, ALWAYS) for name, _ in config.queries]
         self._access = [
             access_of(config, predicate) if is_indexed else EVERYTHING
             for _, predicate in config.queries

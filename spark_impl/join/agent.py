@@ -141,7 +141,7 @@ def status(store: Address) -> Status:
     place, _, known = _look(store)
     commits = place.commits()
     held = _ranks_held(place)
-    queries = (_status_of(place, known, commits, held, *each) for each in known.config.queries)
+    queries = (status_of(place, known, commits, held, *each) for each in known.config.queries)
     return Status(place.view.last, known.next, known.flush, tuple(queries))
 
 
@@ -263,7 +263,7 @@ def _declare(known: Register, name: str, condition: Predicate | str) -> Predicat
 # --------------------------------------------------------------------------------------- the tables
 
 
-def _status_of(
+def status_of(
     place: ChainStore,
     known: Register,
     commits: Sequence[Commit],
@@ -271,6 +271,7 @@ def _status_of(
     name: str,
     predicate: Predicate,
 ) -> QueryStatus:
+    """Return what a chain knows of a query; ``held`` are the ranks that its workers hold."""
     first, last = known.config.span(name)
     own = [each for each in commits if each.epoch >= first and (last is None or each.epoch <= last)]
     pairs = sum(each.matches.get(name, 0) for each in commits)

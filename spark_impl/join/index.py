@@ -40,9 +40,9 @@ GONE = -1
 """Mark of a row that left the store, in place of the number of a block."""
 _FAR_US = 1 << 62
 """A limit: no sum or difference of two such numbers overflows."""
-_SHORT = 512
+SHORT = 512
 _SHORT_PART = 32
-"""Runs are merged when rows have come, or have gone, that are more than both ``_SHORT`` and this
+"""Runs are merged when rows have come, or have gone, that are more than both ``SHORT`` and this
 part of the long run.
 """
 _TIME_BITS = 42
@@ -74,7 +74,7 @@ class Index:
         if len(fresh):
             self._take_in(stored, fresh, marks)
         rows, long = len(self._rows), len(self._long)
-        if max(rows - long, gone - self._gone) > max(_SHORT, long // _SHORT_PART):
+        if max(rows - long, gone - self._gone) > max(SHORT, long // _SHORT_PART):
             self._merge(marks)
             self._gone = gone
 

@@ -18,7 +18,7 @@ from spark_impl.windows.room import WindowSettings
 
 RANK_AGGREGATES = ("median", "quantile")
 _EXTREMES = {"min": (np.minimum, np.inf), "max": (np.maximum, -np.inf)}
-_PAIRS_AT_ONCE = 4_000_000
+PAIRS_AT_ONCE = 4_000_000
 _FEW = 24
 """Most codes that a loop numbers faster than numpy, each call of which takes microseconds."""
 
@@ -131,7 +131,7 @@ def answers(settings: WindowSettings, panes: Records, before: int, n_keys: int) 
         return Answers(lo, lo, lo, panes["acc"])
     least, most = int(lo.min()), int(hi.max())
     pairs = int(np.maximum(hi - lo + 1, 0).sum())
-    if pairs <= _PAIRS_AT_ONCE or least == most:
+    if pairs <= PAIRS_AT_ONCE or least == most:
         return _answers(settings, panes, lo, hi, n_keys)
     middle = (least + most) // 2  # too many pairs at once: early windows, then late ones
     early = answers(settings, panes, middle + 1, n_keys)

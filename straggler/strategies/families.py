@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from model.vocabulary import GroupingConfig
+from model.vocabulary import GroupingConfig, ScriptConfig
+from model.vocabulary.script.plan import compile_plan
 from straggler.strategies import clusters, queries, script
 from straggler.strategies.clusters import REGIONS, Shape
 from straggler.strategies.packs import ClusterPack, packs
@@ -104,11 +105,20 @@ def drifting(each: int = queries.EACH) -> Packs:
     return packs("grouping", 2, alone(each)[::-1], queries.drifting_shape, LIGHT)
 
 
+def _sends_results(config: ScriptConfig) -> bool:
+    plan = compile_plan(config)
+    return any(plan.share(worker).sent for worker in range(config.workers))
+
+
 @st.composite
 def scripts(draw: st.DrawFn, sensors: int = 1) -> ClusterPack:
-    """Draw a cluster of every region for three workers with scripts that ask for some sensors."""
+    """Draw a cluster of every region for three workers with scripts that ask for some sensors.
+
+    If they ask for several, a worker has to send results to another one.
+    """
     asked = script.configs().filter(lambda each: len(each.asked_for) >= sensors)
-    config = replace(draw(asked), workers=3)
+    placed = asked.map(lambda each: replace(each, workers=3))
+    config = draw(placed if sensors == 1 else placed.filter(_sends_results))
     keys = (tuple(sorted(config.asked_for)),)  # No other tuples can be shed.
     shape = Shape(script.SCALE_US, config.workers, events=(40,), keys=keys)
     cases = [draw(clusters.cases(shape, each)) for each in REGIONS]

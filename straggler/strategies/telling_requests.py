@@ -18,7 +18,7 @@ from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.tasks import Columns, require_columns
 from spark_impl.grouping.windows import add_times, advance, start
 from spark_impl.join import answers, ask, register, status, submit, withdraw
-from spark_impl.join.agent import _status_of
+from spark_impl.join.agent import status_of
 from spark_impl.join.control import Clocks
 from spark_impl.join.matching import Counts
 from spark_impl.join.register import Register
@@ -78,24 +78,27 @@ def _become(after: Register, _known: Register | None) -> Register:
 
 
 def _race(name: str) -> None:
-    """Submit ``b`` while another process submits ``c``, and ask for a query."""
-    others, begun = ["c"], Register(queries_of(_A), 0)
+    """Submit ``b``, then ``e``, while another process submits ``c``, then ``d``; ask for one."""
+    begun = Register(queries_of(_A), 0)
 
-    def asked(known: Register | None) -> Register:
-        after = register.submitted(known or begun, "b", And())
-        while others:
-            own = register.submitted(known or begun, others.pop(), And())
-            register.change(store, None, partial(_become, own))
-        return after
+    def submit_both(store: ChainStore, own: str, others: list[str]) -> None:
+        def asked(known: Register | None) -> Register:
+            after = register.submitted(known or begun, own, And())
+            while others:
+                other = register.submitted(known or begun, others.pop(), And())
+                register.change(store, None, partial(_become, other))
+            return after
+
+        register.change(store, None, asked)
 
     with _place() as folder:
         store = ChainStore(folder)
-        for _ in range(2):  # first there is no register, then there is one
-            register.change(store, None, asked)
-            found = register.read(store, None)
-            assert found is not None
-            found.require(name)
-            others.append("d")
+        submit_both(store, "b", ["c"])
+        submit_both(store, "e", ["d"])
+        found = register.read(store, None)
+        assert found is not None
+        for each in ("b", "d", "e", name):
+            found.require(each)
 
 
 def _settle(given: tuple[Sequence[Named], Sequence[Named], tuple[str, int]]) -> None:
@@ -144,7 +147,7 @@ def _wait(given: tuple[Sequence[int], Sequence[int], int | None, str, int]) -> N
     commits = [Commit(each, *rest, counts[each + 1], _NONE, 7, Clocks()) for each in range(2)]
     place: Any = SimpleNamespace(admitted_before=counts.__getitem__)
     held = np.array(r_held, np.int64), np.array(s_held, np.int64)
-    found = _status_of(place, known, commits, held, "q", And())
+    found = status_of(place, known, commits, held, "q", And())
     if (found.pending, found.complete_us) != (due, 7 if due else END_US):
         raise ValueError(f"{found.pending} wait, and below {found.complete_us} all came out")
 
@@ -292,7 +295,7 @@ OF_REQUESTS: Sequence[tuple[str, Any, Any, str]] = (
         "b pairs nothing of epoch 3",
     ),
     ("changed", (_B, [_submit("c")], ("c", NEXT)), (_B, [_submit("c")], ("c", 3)), "c pairs noth"),
-    ("raced", "c", "e", "there is no query 'e'; there are a, c, b"),
+    ("raced", "c", "f", "there is no query 'f'; there are a, c, b, d, e"),
     (
         "settled",
         ([_A, ("b", 1, 2)], [_A, _B], ("b", 3)),

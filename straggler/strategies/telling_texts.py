@@ -271,7 +271,7 @@ OF_TEXTS: Sequence[tuple[str, Any, Any, str]] = (
     ("recorded", {"total": nan}, {"total": "NaN"}, "is 'NaN'; it must be a finite number"),
     ("recorded", {"least": None}, {"n": None}, "is None; it must be an integer"),
     ("recorded", {"top": (1, nan, None)}, {"top": (nan, "1")}, "must be a list of finite numbers"),
-    ("recorded", {"top": ()}, {"top": [nan]}, "is [nan]; it must be a list of finite numbers"),
+    ("recorded", {"top": ()}, {"top": [1.0]}, "is [1.0]; it must be a list of finite numbers"),
     ("judged", {"total": 1}, {"total": nan}, "(window 0, key 'a', n 2, least 1.0) is NaN; it must"),
     ("judged", {"top": (-1.0,)}, {"top": (1.0, None)}, "null]; it must be a list of finite numb"),
 )

@@ -109,7 +109,7 @@ def test_an_index_finds_what_a_nested_loop_finds(
     draws, config = Random(seed), config_of(predicate, window_us)
     (probing_stream,) = {*STREAMS} - {stream}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index, "_SHORT", short)
+        patch.setattr(index, "SHORT", short)
         store = Store(Side(Matcher(config), stream), stream, draws)
         for block in range(1, 5):
             store.grow(block)

@@ -23,7 +23,7 @@ from model.vocabulary.join_conditions import parse_condition
 from model.vocabulary.join_predicates import NUMBER
 from properties.promised import Reached, promised
 from spark_impl.join import register
-from spark_impl.join.agent import _status_of
+from spark_impl.join.agent import status_of
 from spark_impl.join.control import Clocks
 from spark_impl.join.matching import Counts
 from spark_impl.join.register import Register
@@ -365,7 +365,7 @@ def test_a_tuple_is_pending_as_long_as_a_partner_is_or_may_come(
     ]
     place: Any = SimpleNamespace(admitted_before=lambda epoch: Counts(5 * epoch, 5 * epoch))
     held = np.array(r_held, np.int64), np.array(s_held, np.int64)
-    found = _status_of(place, begun[-1], commits, held, "a", And())
+    found = status_of(place, begun[-1], commits, held, "a", And())
     r, s = ([rank for rank in each if rank < (5 if last == 0 else 10)] for each in (r_held, s_held))
     is_final = last == 0 or (last == 1 and withdrawn)
     may_meet = (r and s) or not is_final

@@ -34,7 +34,10 @@ from model.vocabulary.script.slices import (
     Comb,
     Span,
     choose,
+    cost,
     edges,
+    panes,
+    slice_of,
 )
 from model.vocabulary.script.tree import DAY_MS
 from properties.promised import Reached, promised
@@ -144,6 +147,26 @@ def test_a_log_keeps_the_order_of_stamps(parts: list[list[int]]) -> None:
 
 
 # ------------------------------------------------------------------------------------------ slices
+
+SPANS = st.sets(st.tuples(st.integers(1, 200), st.integers(1, 100)), min_size=1, max_size=4)
+
+
+@promised("cut at edges", "cut into panes", "edges that add no cut", examples=80)
+@example(spans={(24, 10)}, per_hour=Fraction(1_493_073))
+@example(spans={(20, 10), (24, 10)}, per_hour=Fraction(2 * 10**6))
+@given(spans=SPANS, per_hour=st.builds(Fraction, st.integers(0, 10**7), st.sampled_from((1, 7))))
+def test_windows_share_the_cheaper_slices(
+    reached: Reached, spans: set[tuple[int, int]], per_hour: Fraction
+) -> None:
+    kept = tuple(sorted(Span(*each) for each in spans))
+    way, ways = choose(kept, per_hour), (panes(kept), edges(kept))
+    assert way.cutting == min(ways, key=lambda each: cost(each, kept, per_hour))
+    for length, slide in spans:
+        for edge_us in ((at * slide + end) * 1_000 for at in range(12) for end in (0, -length)):
+            assert slice_of(way.cutting, edge_us) == edge_us > slice_of(way.cutting, edge_us - 1)
+    assert way.is_panes == (way.cutting == ways[0])
+    reached.add({"cut into panes" if way.is_panes else "cut at edges": 1})
+    reached.add({"edges that add no cut": not way.is_panes and len(way.cutting) < 2 * len(spans)})
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/St_Johns"])

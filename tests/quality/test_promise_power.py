@@ -25,6 +25,7 @@ from model.vocabulary import (
     Workload,
     hashing,
 )
+from model.vocabulary.join import ALWAYS
 from properties.oracles.coverage import first_answers, list_low_coverage
 from properties.oracles.join import compare_pairs_with_nested_loop
 from properties.oracles.promises import unbalanced
@@ -85,7 +86,12 @@ BUGS: Mapping[str, tuple[str, Planted]] = {
     "an epoch has nine arrivals at most": ("join", Planted(Workload.batches, _nine)),
     "queries begin with epoch 1": (
         "join",
-        Planted(JoinConfig.span, lambda right, *given: (max(1, right(*given)[0]), None)),
+        Planted(
+            JoinConfig.spans,
+            lambda right, self: {
+                name: (max(1, right(self).get(name, ALWAYS)[0]), None) for name, _ in self.queries
+            },
+        ),
     ),
     "a key is heavy above twice the share": (
         "grouping",

@@ -269,7 +269,7 @@ def test_steps_are_those_of_the_specification(case: Workload, at_once: int) -> N
     Few pairs are answered at a time.
     """
     few = mock.patch.object(kernel, "ROWS_AT_ONCE", at_once)
-    with few, mock.patch.object(panes, "_PAIRS_AT_ONCE", at_once):
+    with few, mock.patch.object(panes, "PAIRS_AT_ONCE", at_once):
         assert found(slack.run_in_process(case)) == expected(case)
 
 
