@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import permutations, product
 from pathlib import Path
@@ -237,8 +238,10 @@ def _windows(
         found.append(((row["key"], row["start_us"]), answer))
     states = {key: (*each, STATES[bool(each.refused)]) for key, each in expected.items()}
     yield from _differ("the answers of windows", found, states.items())
-    lengths_us = {row["end_us"] - row["start_us"] for row in rows}
-    yield from _differ("the lengths of windows", lengths_us, [oracle.SIZE_S * SECOND_US])
+    told = {(row["start_us"], row["end_us"], *row["window"].values()) for row in rows}
+    ends_us = [(us, us + oracle.SIZE_S * SECOND_US) for us in {us for us, *_ in told}]
+    due = [(*us, *(datetime.fromtimestamp(each / SECOND_US, UTC) for each in us)) for us in ends_us]
+    yield from _differ("the ends of windows", told, due)
     counts["corrected windows"] += sum(bool(row["revision"]) for row in rows)
     for each in expected.values():
         counts["windows that lack rows"] += bool(each.rows and each.refused)

@@ -215,4 +215,4 @@ def _run(query: Any, is_last: bool) -> None:
 
 def rows_of(table: DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as dictionaries."""
-    return list(table.drop("window").toArrow().to_pylist())
+    return list(table.toArrow().to_pylist())

@@ -26,6 +26,8 @@ from straggler.rooms.script.language import parse
 SECOND = 3_600
 """Tuples an hour of a sensor that sends once a second."""
 NAN = float("nan")
+LAST_MS = ((1 << 61) - 1) // MILLISECOND_US
+"""Last whole millisecond that a tuple may have."""
 Measured = tuple[str, int, float]
 """Sensor, time (ms) and value; an equal row is a redelivery."""
 
@@ -250,6 +252,11 @@ TELLING: Mapping[str, Workload] = {
     "a product with a sign": _case('x = "a" * 0', [("a", 1, -5.0)]),
     "a sum that no float64 has": _case(
         'x = avg("a", 4, 4)', [("a", 0, 2.0**53), ("a", 1, 1.0), ("a", 2, 0.0)]
+    ),
+    "the last day of all": _case(
+        'x = sum("a", 1d, 1d, "Europe/Berlin"); y = sum("a", 2d, 1d, "America/St_Johns")',
+        [("a", LAST_MS - DAY_MS, 1.0), ("a", LAST_MS, 2.0)],
+        lateness_us=0,
     ),
     **{f"numbers of all sizes {seed}": _of_all_sizes(seed) for seed in range(12)},
     **{f"silent {seed}": _silent(seed) for seed in range(16)},

@@ -186,6 +186,10 @@ def test_an_error_that_would_recur_comes_without_advice(spark: SparkSession) -> 
     nothing = r.withColumn("key", F.lit(None).cast("string"))
     with pytest.raises(QueryProblem, match=r"^the column 'key' has \d+ rows without a value$"):
         ChainJoin(1, 10, And()).join(nothing, s)
+    # It fails before the workers have met, who would be waited for.
+    unreadable = r.withColumn("key", F.raise_error(F.lit("no reading")).cast("string"))
+    with pytest.raises(QueryProblem, match="no reading"):
+        ChainJoin(1, 10, And()).join(unreadable, s)
 
 
 def test_a_stream_that_never_sent_follows_the_other_one(
