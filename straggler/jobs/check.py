@@ -39,6 +39,7 @@ POOL = 12
 """Number of drawn values that probes use."""
 FAR = 3
 """Number of rows of each input that move the watermark on."""
+FEW = "the values of the columns that identify rows are too few to see whether state stays"
 GROWING = (3, 1)
 """Numbers of rows in whose state growth is looked for; the fewest with any are shown."""
 RUN = 6
@@ -196,7 +197,11 @@ class Check:
     def try_growth(self) -> None:
         """Ask whether state stays although the watermark has passed its rows."""
         for number in GROWING:
-            judged = self.judge(growing(self.shape.times, self.values, number))
+            stream = growing(self.shape.times, self.values, number)
+            if copied(stream, self.job.inputs) != stream:
+                self.remarks += (Remark(FEW, False, STATE),)
+                return
+            judged = self.judge(stream)
             if self.failed is None:
                 self.note(judged)
                 if judged.outcome is Outcome.BROKEN:

@@ -72,8 +72,9 @@ def _verdict(check: Check, claim: str, guard: Guard, broken: Mapping[str, str]) 
 def _state(check: Check) -> Verdict:
     if check.claim == STATE:
         return Verdict(STATE, Outcome.BROKEN, _broken(check))
+    told = [each.sentence for each in check.remarks if each.claim == STATE]
     if not check.knows_growth or check.doubts:
-        return Verdict(STATE, Outcome.UNDETERMINED, (check.doubts or [OVER])[0])
+        return Verdict(STATE, Outcome.UNDETERMINED, [*check.doubts, *told, OVER][0])
     return Verdict(STATE, Outcome.HOLDS, "")
 
 

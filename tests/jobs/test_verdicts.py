@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 from pyspark.sql import types as sql
 
 from model.checking.claims import Outcome, Verdict
 from straggler.jobs.api import HANGS, _judge
-from straggler.jobs.check import ACCOUNTED, Check
+from straggler.jobs.check import ACCOUNTED, FEW, Check
 from straggler.jobs.plans import EXACT, ORDER, STATE, Remark
 from straggler.jobs.reference import Judged, is_match
 from straggler.jobs.report import JobReport
@@ -37,6 +38,18 @@ def checked(*missing: str, shape: Any = None, **of_check: Any) -> dict[str, tupl
     check.knows_growth = True
     found = verdicts_of(check, keeps_state=False)
     return {each.claim: (str(each.outcome), each.sentence) for each in found}
+
+
+def test_state_is_not_judged_on_rows_that_few_values_identify() -> None:
+    """The rows of the probe are far apart; those of one status would be copies of one row."""
+    given = (replace(INPUTS[0], identity=("status",)),)
+    reference: Any = SimpleNamespace(is_batch=True, runner=SimpleNamespace(is_selection=False))
+    job = Job(lambda frame: frame, given, False, "append", None)
+    values = Values((replace(given[0], given={"status": st.just("ok")}),), [[("ok",)]])
+    check = Check(job, SHAPE, reference, values, 0, guards=Counter(ALL))
+    check.try_growth()
+    found = [each for each in verdicts_of(check, keeps_state=False) if each.claim == STATE]
+    assert found == [Verdict(STATE, Outcome.UNDETERMINED, FEW)]
 
 
 def test_no_claim_about_answers_holds_without_any() -> None:
