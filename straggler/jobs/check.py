@@ -125,7 +125,10 @@ class Check:
                     return number
             return None
 
-        small = shrink(judged.stream, first_failing)
+        def is_possible(smaller: Stream) -> bool:
+            return copied(smaller, self.job.inputs) == smaller
+
+        small = shrink(judged.stream, first_failing, is_possible=is_possible)
         found = self.judge(small)
         self.failed = found if found.outcome is Outcome.BROKEN else again
         self.claim = self.claim_of(self.failed)

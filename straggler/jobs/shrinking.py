@@ -14,8 +14,9 @@ def shrink(
     stream: Stream,
     first_failing: Callable[[Sequence[Stream]], int | None],
     runs_max: int = RUNS_MAX,
+    is_possible: Callable[[Stream], bool] = lambda _: True,
 ) -> Stream:
-    """Return the smallest stream found that fails.
+    """Return the smallest stream found that fails, of those that are possible.
 
     ``first_failing`` returns the position of the first of some streams that fails, if any does, and
     does not begin those after it.
@@ -23,7 +24,8 @@ def shrink(
     tried = {repr(stream)}
     runs = 0
     while True:
-        untried = {repr(each): each for each in smaller(stream) if repr(each) not in tried}
+        possible = filter(is_possible, smaller(stream))
+        untried = {repr(each): each for each in possible if repr(each) not in tried}
         waiting = list(untried.values())[: runs_max - runs]
         found = first_failing(waiting)
         if found is None:

@@ -145,3 +145,14 @@ def test_shrinking_keeps_what_fails_alone() -> None:
     assert len(small.rows) == 3
     assert len(small.batches) == 1
     assert not small.faults
+
+
+def test_a_smaller_stream_has_no_two_rows_of_one_identity() -> None:
+    """Rows of one device would be copies, which these are not."""
+    stream, inputs = Stream(((row(0, "a"), row(1, "b")),)), (replace(INPUT, identity=("device",)),)
+    small = shrink(
+        stream,
+        lambda chosen: next((n for n, each in enumerate(chosen) if len(each.rows) == 2), None),
+        is_possible=lambda each: copied(each, inputs) == each,
+    )
+    assert {each.values[0] for each in small.rows} == {"a", "b"}
