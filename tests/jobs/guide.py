@@ -63,7 +63,7 @@ class MinuteCounter(StatefulProcessor):
         """Add the rows to the count, and set the timer."""
         (before,) = self.count.get() or (0,)
         self.count.update((before + sum(len(each) for each in rows),))
-        self.handle.registerTimer(int(key[1].timestamp() * 1000) + 60_000)
+        self.handle.registerTimer(int(key[1]) + 60_000)
         return iter(())
 
     def handleExpiredTimer(  # noqa: N802
@@ -74,7 +74,7 @@ class MinuteCounter(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Answer the count and forget it."""
         (n,) = self.count.get() or (0,)
-        yield pd.DataFrame({"userId": [key[0]], "minute": [key[1]], "n": [n]})
+        yield pd.DataFrame({"userId": [key[0]], "minute_ms": [key[1]], "n": [n]})
         self.count.clear()
 
     def close(self) -> None:
@@ -82,14 +82,17 @@ class MinuteCounter(StatefulProcessor):
 
 
 def minute_counts(events: DataFrame) -> DataFrame:
-    """Count rows with state and timers of its own ("transformWithState")."""
+    """Count rows with state and timers of its own ("transformWithState").
+
+    A timestamp comes to Python as a time of day in the zone of the session, which is no moment.
+    """
     return (
         events.withWatermark("timestamp", "10 seconds")
-        .withColumn("minute", F.date_trunc("minute", "timestamp"))
-        .groupBy("userId", "minute")
+        .withColumn("minute_ms", F.unix_millis(F.date_trunc("minute", "timestamp")))
+        .groupBy("userId", "minute_ms")
         .transformWithStateInPandas(
             MinuteCounter(),
-            "userId string, minute timestamp, n long",
+            "userId string, minute_ms long, n long",
             "append",
             "EventTime",
         )
