@@ -180,7 +180,7 @@ def _of_slack(
     answers = rows_of(landed.results())
     ones = [row._replace(v="1") for row in read]
     for (name, rows), side in product(zip(ANSWERS, (read, ones), strict=True), "RS"):
-        own = [{**each, **(each[name] or {})} for each in answers if each["side"] == side]
+        own = [{**each, **each[name]} for each in answers if each["side"] == side and each[name]]
         mine = [row for row in rows if row.side == side]
         yield from _windows(own, oracle.windows(mine, keeps_contents=True), counts)
     finite = [row for row in read if row.has_number]
