@@ -27,6 +27,8 @@ from spark_impl.script.query import ScriptQuery
 from spark_impl.script.router import Router
 from spark_impl.script.store import load_store
 
+_PIECE = 7
+"""Most arrivals of a piece; the pieces of a micro-batch reach a worker together, as on Spark."""
 _WORDS: dict[str, type[Any]] = {
     "result": Result,
     "undefined": Undefined,
@@ -73,8 +75,9 @@ def run_in_process(workload: Workload) -> Trace:
     micro_batches: deque[tuple[int, list[tuple[int, bytes | None]]]] = deque()
     for events in workload.batches():
         by_worker: dict[int, list[tuple[int, bytes | None]]] = {}
-        for worker, kind, block in blocks_of(router, arrivals_table(reversed(events))):
-            by_worker.setdefault(worker, []).append((kind, block))
+        for piece in (events[first : first + _PIECE] for first in range(0, len(events), _PIECE)):
+            for worker, kind, block in blocks_of(router, arrivals_table(reversed(piece))):
+                by_worker.setdefault(worker, []).append((kind, block))
         micro_batches.extend(by_worker.items())
     if workload.flush:
         micro_batches.extend((worker, [(FLUSH, None)]) for worker in range(plan.workers))
