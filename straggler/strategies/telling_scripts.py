@@ -10,7 +10,6 @@ from typing import Any
 
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script.config import MILLISECOND_US
-from model.vocabulary.script.slices import HOUR_MS
 from model.vocabulary.script.tree import (
     DAY_MS,
     Arithmetic,
@@ -298,7 +297,7 @@ def script_of(
     """Return the script of drawn windows and operations."""
     statements = []
     for number, (sensors, per_hour) in enumerate(windows):
-        source, every_ms = Union(tuple(map(Sensor, sorted(sensors)))), HOUR_MS // per_hour
+        source, every_ms = Union(tuple(map(Sensor, sorted(sensors)))), 3_600_000 // per_hour
         statements.append(Statement(f"x{number}", Window("avg", source, every_ms, every_ms)))
     for number, pair in enumerate(pairs):
         left, right = (Name(f"x{each}") for each in pair)
