@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from model.vocabulary import Event, GroupingConfig, ScriptConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
@@ -46,7 +45,7 @@ from straggler.strategies.telling_accounts import COUNTED, OF_ACCOUNTS
 from straggler.strategies.telling_join_inputs import OF_INPUTS, READ
 from straggler.strategies.telling_joins import JOINED, OF_QUERIES
 from straggler.strategies.telling_requests import OF_REQUESTS, REQUESTED
-from straggler.strategies.telling_storage import OF_STORAGE, STORED
+from straggler.strategies.telling_storage import OF_STORAGE, STORED, flip
 
 DAY_MS = 86_400_000
 END_US = 1 << 61
@@ -136,13 +135,6 @@ def _rewrite(edit: Callable[[bytes], bytes]) -> Change:
         file.write_bytes(edit(file.read_bytes()))
 
     return rewrite
-
-
-def _flip(content: bytes) -> bytes:
-    """Return a file with another last bit of its data."""
-    column = pq.read_metadata(pa.BufferReader(content)).row_group(0).column(0)
-    last = column.data_page_offset + column.total_compressed_size - 1
-    return content[:last] + bytes([content[last] ^ 1]) + content[last + 1 :]
 
 
 def _follow(change: Change) -> None:
@@ -333,8 +325,8 @@ NEAREST_INPUTS: Sequence[tuple[str, Any, Any, str]] = (
     ("followed", _write(LAST), _write(LAST, None), "that its landing has not written: 00000007"),
     ("followed", _remove(), _swap, "has number 7 of a landing as 00000006.parquet"),
     ("followed", _rewrite(bytes), _rewrite(lambda each: each[:-1]), "is not a Parquet file"),
-    ("followed", _rewrite(bytes), _rewrite(_flip), "cannot be read"),
-    ("streamed", _rewrite(bytes), _rewrite(_flip), "CRC checksum verification failed"),
+    ("followed", _rewrite(bytes), _rewrite(flip), "cannot be read"),
+    ("streamed", _rewrite(bytes), _rewrite(flip), "CRC checksum verification failed"),
     ("landed", _remove(FIRST), _remove(LAST - 1), "00000006.parquet is missing, but 00000007.parq"),
     ("landed", _remove(FIRST), _remove(LAST), "its landing has written another 00000007.parquet"),
     ("landed", _write(LAST), _write(LAST, row=1), "has written another 00000007.parquet"),

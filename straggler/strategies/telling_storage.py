@@ -8,10 +8,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from spark_impl.runtime.histories import append
+from spark_impl.runtime.histories import append, write_parquet
 from spark_impl.runtime.sources import HistoryReader
 from spark_impl.runtime.storage import locate
+from spark_impl.windows.arrival_files import read_request
 
 LINKS = None
 """The file system has hard links."""
@@ -72,10 +74,28 @@ def _request(given: tuple[bool, Sequence[Sequence[str]]]) -> None:
         raise ValueError(f"the micro-batches are {found}")
 
 
+def flip(content: bytes) -> bytes:
+    """Return a file with another last bit of its data."""
+    column = pq.read_metadata(pa.BufferReader(content)).row_group(0).column(0)
+    first = column.dictionary_page_offset or column.data_page_offset
+    last = first + column.total_compressed_size - 1
+    return content[:last] + bytes([content[last] ^ 1]) + content[last + 1 :]
+
+
+def _reread(edit: Callable[[bytes], bytes]) -> None:
+    """Read a request whose bytes were changed."""
+    with TemporaryDirectory() as folder:
+        file = locate(folder) / "00000001-ab.parquet"
+        write_parquet(pa.table({"task": [3]}), file)
+        file.write_bytes(edit(file.read_bytes()))
+        assert read_request(file).column("task").to_pylist() == [3]
+
+
 STORED: Mapping[str, Callable[[Any], object]] = {
     "published": _publish,
     "linked twice": _link_twice,
     "requested": _request,
+    "reread": _reread,
 }
 OF_STORAGE: Sequence[tuple[str, Any, Any, str]] = (
     ("published", ("b", LINKS), ("a", LINKS), "a is there already: another process has written it"),
@@ -91,5 +111,6 @@ OF_STORAGE: Sequence[tuple[str, Any, Any, str]] = (
         (True, []),
         "[['00', 'kept'], ['01', 'ab', 'kept'], ['kept'], ['kept']]",
     ),
+    ("reread", bytes, flip, "CRC checksum verification failed"),
 )
 """Actions: what each can be done with, what it just cannot be done with, and why."""
