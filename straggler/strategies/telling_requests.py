@@ -17,7 +17,7 @@ from spark_impl.grouping import Grouping
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.tasks import Columns, require_columns
 from spark_impl.grouping.windows import add_times, advance, start
-from spark_impl.join import answers, ask, register, status, submit, withdraw
+from spark_impl.join import answers, ask, progress, register, status, submit, withdraw
 from spark_impl.join.agent import status_of
 from spark_impl.join.control import Clocks
 from spark_impl.join.matching import Counts
@@ -25,8 +25,6 @@ from spark_impl.join.register import Register
 from spark_impl.join.store import ChainStore, Commit, open_store
 from spark_impl.runtime.storage import Location, locate
 from straggler.strategies.telling_joins import NEXT, Named, queries_of, require_pairs
-
-# -------------------------------------------------------------------------------------- chains
 
 _A, _B, _C = ("a", 0, None), ("b", 1, None), ("c", 2, None)
 _NONE = Counts(0, 0)
@@ -62,6 +60,7 @@ def _ask_new(is_started: bool) -> None:
             register.change(store, None, lambda _: given)
         nothing = ("a", "a function", (), 0, None, NO_WATERMARK_US, 0, 0, 0, 0)
         assert status(folder) == (-1, 0, False, (nothing,))
+        assert progress(folder)[:2] == (-1, NO_WATERMARK_US)
 
 
 def _change(given: tuple[Named, Sequence[Change], tuple[str, int]]) -> None:
@@ -158,9 +157,6 @@ def _submit(name: str) -> Change:
 
 def _withdraw(name: str) -> Change:
     return lambda known: register.withdrawn(known, name)
-
-
-# ------------------------------------------------------------------------------------- routers
 
 
 def _route(given: tuple[bool, bool, Sequence[str]]) -> None:
