@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_impl.runtime.histories import append, write_parquet
+from spark_impl.runtime.landed_files import LastFile, require_same
 from spark_impl.runtime.sources import HistoryReader
 from spark_impl.runtime.storage import locate
 from spark_impl.windows.arrival_files import read_request
@@ -91,11 +92,17 @@ def _reread(edit: Callable[[bytes], bytes]) -> None:
         assert read_request(file).column("task").to_pylist() == [3]
 
 
+def _land_again(rows: int) -> None:
+    """Land some rows of a micro-batch whose file has the arrival numbers 4 to 6."""
+    require_same(locate("00000001.parquet"), LastFile(1, first=4, seq=6), rows)
+
+
 STORED: Mapping[str, Callable[[Any], object]] = {
     "published": _publish,
     "linked twice": _link_twice,
     "requested": _request,
     "reread": _reread,
+    "landed again": _land_again,
 }
 OF_STORAGE: Sequence[tuple[str, Any, Any, str]] = (
     ("published", ("b", LINKS), ("a", LINKS), "a is there already: another process has written it"),
@@ -112,5 +119,11 @@ OF_STORAGE: Sequence[tuple[str, Any, Any, str]] = (
         "[['00', 'kept'], ['01', 'ab', 'kept'], ['kept'], ['kept']]",
     ),
     ("reread", bytes, flip, "CRC checksum verification failed"),
+    (
+        "landed again",
+        3,
+        2,
+        "has 3 rows of micro-batch -1, of which 2 would land now: finish it with",
+    ),
 )
 """Actions: what each can be done with, what it just cannot be done with, and why."""
