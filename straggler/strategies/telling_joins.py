@@ -1,6 +1,7 @@
 """Queries and columns of a chain that just fit, the nearest that do not, and the reason."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, And, Band, Equi, Ineq, Predicate, R, S, Where
 from model.vocabulary.join_load import LoadRules
 from spark_impl.join import ChainJoin, queries
+from spark_impl.join.answers import require_history
 from spark_impl.join.given import check_reach, declare_for, range_of, used_columns
 from spark_impl.join.in_process import arrivals_of
 from spark_impl.join.matching import Chosen, Counts, Guarded, Query, Ranks, decide, ranks_of
@@ -126,11 +128,21 @@ def _decide(function: Callable[[Any, Any], Any]) -> None:
 
 _A, _B, _C, _D = ("a", 0, None), ("b", 2, None), ("c", 0, 2), ("d", 5, None)
 _ALL = ("c", 0, None)
+
+
+def _keep(kept: Sequence[bool]) -> None:
+    """Read the tuples of all epochs, some of which have perhaps kept none."""
+    commits = [SimpleNamespace(epoch=epoch, history=each) for epoch, each in enumerate(kept)]
+    store: Any = SimpleNamespace(commits=lambda: commits)
+    require_history(store, 0, len(kept) - 1)
+
+
 JOINED: Mapping[str, Callable[[Any], object]] = {
     "chain": _build,
     "workers": _range,
     "used": _use,
     "ranks": _rank,
+    "kept": _keep,
     "carried": lambda absent: declare_for("q", Where(R, "value", ">", 1.0), CHAIN, absent),
     "declared": lambda condition: declare_for("q", condition, CHAIN, set()),
     "reach": check_reach,
@@ -141,6 +153,7 @@ JOINED: Mapping[str, Callable[[Any], object]] = {
     "function": _decide,
 }
 OF_QUERIES: Sequence[tuple[str, Any, Any, str]] = (
+    ("kept", [True, True], [True, False], "the tuples of epoch 1 were not kept"),
     (
         "chain",
         {"patience_s": 0.1},
