@@ -42,6 +42,13 @@ def _with_columns(case: Workload) -> Workload:
     return case.with_(arrivals=with_values(case.arrivals, config, seed=0))
 
 
+def _with_large(case: Workload) -> Workload:
+    """Return the case with whole numbers that have the same neighbour in float64."""
+    large = (each._replace(more=((1 << 53) + 3 + each.seq % 3,)) for each in case.arrivals)
+    return case.with_(arrivals=tuple(large))
+
+
+WHOLE = (("n", "integer"),)
 CONDITIONS = (
     Equi("site"),
     Band("pm25", 1.0, "pm10"),
@@ -117,6 +124,15 @@ TELLING: Mapping[str, Workload] = {
             ),
             _both(0, 20),
             _both(20, 40),
+        )
+    ),
+    "whole numbers that differ, though float64 has one neighbour for all": _with_large(
+        _case(
+            JoinConfig(
+                8 * UNIT_US, (("q", Ineq("n", "!=", "n")),), r_columns=WHOLE, s_columns=WHOLE
+            ),
+            _both(0, 12),
+            _both(12, 24),
         )
     ),
 }
