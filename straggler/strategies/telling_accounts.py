@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 
 from model.vocabulary import Event, GroupingConfig, SlackConfig, WatermarkConfig
+from model.windows.variants import example
 from spark_impl.grouping.store import open_store
 from spark_impl.retention import drop_before
 from spark_impl.runtime.accounts import Reading, planned_files, read_planned
@@ -32,8 +34,11 @@ from spark_impl.runtime.tables import TableWriter
 from spark_impl.script.silence import Course, Pieces, Timeline
 from spark_impl.slack import SLACK
 from spark_impl.watermark import UPSTREAM, WATERMARK
+from spark_impl.windows import kernel, processor
 from spark_impl.windows.blocks import pack_files
+from spark_impl.windows.records import Output, Taken, TaskState
 from spark_impl.windows.row_groups import Footers
+from spark_impl.windows.system import run_in_process
 
 
 def _count(refused: Sequence[int]) -> None:
@@ -152,6 +157,23 @@ def _place(first: Sequence[int]) -> None:
     assert after == Timeline(7, 9, 3)
 
 
+def _miss(late: Mapping[str, int]) -> None:
+    """Count late tuples; the third is late for both of its windows, the fourth for one of them."""
+    config = WatermarkConfig(10, 5, 0, k=1).to_json()
+    workload = example("watermark", config, (0, 20, 2, 19), (1.0,) * 4)
+    taken: list[Taken] = []
+
+    def count(*given: Any, **more: Any) -> tuple[TaskState, Output]:
+        state, output = kernel.process(*given, **more)
+        taken.append(output.taken)
+        return state, output
+
+    with patch.object(processor, "process", count):
+        run_in_process(WATERMARK, workload)
+    if (found := {"late": sum(each.late for each in taken)}) != late:
+        raise ValueError(f"they are {found}")
+
+
 _AT_0, _AT_1, _AT_2 = (
     f'{{"next": {at}, "first": {first}, "requests": []}}' for at, first in ((0, -1), (1, 0), (2, 1))
 )
@@ -165,6 +187,7 @@ COUNTED: Mapping[str, Callable[[Any], object]] = {
     "timed": _time,
     "explained": _explain,
     "placed": _place,
+    "missed": _miss,
 }
 OF_ACCOUNTS: Sequence[tuple[str, Any, Any, str]] = (
     ("counted", [3], [4], "4 of its 4 rows are refused, 4 in all, and max_refused is 3"),
@@ -184,6 +207,7 @@ OF_ACCOUNTS: Sequence[tuple[str, Any, Any, str]] = (
     ("packed", [9], [8], "the row travels as [('x', 5, 8)]"),
     ("timed", {"upstreams": 1, "insert_every_us": 1}, {"upstreams": 1}, "no time of an arrival"),
     ("timed", {"upstreams": 2, "idle_after_us": 1}, {}, "no time of an arrival is read"),
+    ("missed", {"late": 1}, {"late": 2}, "they are {'late': 1}"),
     ("explained", "a\nx.y.InputProblem: b is missing", "a ends\nb", "PySparkException: a ends"),
     ("placed", [0, 2], [0, 1], "has parts in which seq does not begin above the part before"),
 )

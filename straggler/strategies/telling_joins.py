@@ -14,6 +14,8 @@ from spark_impl.join.answers import require_history
 from spark_impl.join.given import check_reach, declare_for, range_of, used_columns
 from spark_impl.join.in_process import arrivals_of
 from spark_impl.join.matching import Chosen, Counts, Guarded, Query, Ranks, decide, ranks_of
+from spark_impl.join.query import ChainStream
+from spark_impl.runtime.storage import locate
 
 NEXT = 4
 """The first epoch that a chain has not run yet."""
@@ -137,12 +139,21 @@ def _keep(kept: Sequence[bool]) -> None:
     require_history(store, 0, len(kept) - 1)
 
 
+def _number(batch: int) -> None:
+    """Take a micro-batch of Spark for a chain of three epochs, the last of which is a flush."""
+    store = SimpleNamespace(root="chain", at=lambda: None)
+    chain: Any = SimpleNamespace(epochs=3, flushed=True, limits=None, store=store)
+    rows: Any = SimpleNamespace(sparkSession=None)
+    ChainStream(chain, rows, None, locate("/nowhere"))._epoch(rows, batch)
+
+
 JOINED: Mapping[str, Callable[[Any], object]] = {
     "chain": _build,
     "workers": _range,
     "used": _use,
     "ranks": _rank,
     "kept": _keep,
+    "numbered": _number,
     "carried": lambda absent: declare_for("q", Where(R, "value", ">", 1.0), CHAIN, absent),
     "declared": lambda condition: declare_for("q", condition, CHAIN, set()),
     "reach": check_reach,
@@ -153,6 +164,7 @@ JOINED: Mapping[str, Callable[[Any], object]] = {
     "function": _decide,
 }
 OF_QUERIES: Sequence[tuple[str, Any, Any, str]] = (
+    ("numbered", 1, 0, "the stream is at micro-batch 0, but chain expects 2"),
     ("kept", [True, True], [True, False], "the tuples of epoch 1 were not kept"),
     (
         "chain",

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spark_impl.runtime.cell_arrays import shown
 from spark_impl.runtime.histories import append, write_parquet
 from spark_impl.runtime.landed_files import LastFile, require_same
 from spark_impl.runtime.sources import HistoryReader
@@ -97,12 +98,22 @@ def _land_again(rows: int) -> None:
     require_same(locate("00000001.parquet"), LastFile(1, first=4, seq=6), rows)
 
 
+def _show(given: tuple[int, str]) -> None:
+    """Show a time in a list of times; Python has no value for one in a year beyond 9999."""
+    number, text = given
+    _, cell = shown(pa.array([0, number], pa.timestamp("us")))
+    if str(cell) != text:
+        raise ValueError(f"it is shown as {cell}")
+
+
+FAR_US, SHOWN = 1 << 61, "<value out of range: 2305843009213693952>"
 STORED: Mapping[str, Callable[[Any], object]] = {
     "published": _publish,
     "linked twice": _link_twice,
     "requested": _request,
     "reread": _reread,
     "landed again": _land_again,
+    "shown": _show,
 }
 OF_STORAGE: Sequence[tuple[str, Any, Any, str]] = (
     ("published", ("b", LINKS), ("a", LINKS), "a is there already: another process has written it"),
@@ -118,6 +129,8 @@ OF_STORAGE: Sequence[tuple[str, Any, Any, str]] = (
         (True, []),
         "[['00', 'kept'], ['01', 'ab', 'kept'], ['kept'], ['kept']]",
     ),
+    ("shown", (0, "1970-01-01 00:00:00"), (FAR_US, ""), f"shown as {SHOWN}"),
+    ("shown", (FAR_US, SHOWN), (0, SHOWN), "shown as 1970-01-01"),
     ("reread", bytes, flip, "CRC checksum verification failed"),
     (
         "landed again",
