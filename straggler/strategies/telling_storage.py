@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_impl.runtime.cell_arrays import shown
+from spark_impl.runtime.cell_times import read_times
 from spark_impl.runtime.histories import append, write_parquet
 from spark_impl.runtime.landed_files import LastFile, require_same
 from spark_impl.runtime.sources import HistoryReader
@@ -106,6 +107,13 @@ def _show(given: tuple[int, str]) -> None:
         raise ValueError(f"it is shown as {cell}")
 
 
+def _read_time(text: str) -> None:
+    """Read a text between numbers of seconds."""
+    reason = read_times(pa.array(["1", text, "2"]), "s").reason[1].as_py()
+    if reason is not None:
+        raise ValueError(reason)
+
+
 FAR_US, SHOWN = 1 << 61, "<value out of range: 2305843009213693952>"
 STORED: Mapping[str, Callable[[Any], object]] = {
     "published": _publish,
@@ -114,6 +122,7 @@ STORED: Mapping[str, Callable[[Any], object]] = {
     "reread": _reread,
     "landed again": _land_again,
     "shown": _show,
+    "dated": _read_time,
 }
 OF_STORAGE: Sequence[tuple[str, Any, Any, str]] = (
     ("published", ("b", LINKS), ("a", LINKS), "a is there already: another process has written it"),
@@ -131,6 +140,7 @@ OF_STORAGE: Sequence[tuple[str, Any, Any, str]] = (
     ),
     ("shown", (0, "1970-01-01 00:00:00"), (FAR_US, ""), f"shown as {SHOWN}"),
     ("shown", (FAR_US, SHOWN), (0, SHOWN), "shown as 1970-01-01"),
+    ("dated", "1.5", "2024-05-01T00:00:00Z", "is not a number of s; it looks like iso"),
     ("reread", bytes, flip, "CRC checksum verification failed"),
     (
         "landed again",
