@@ -1,7 +1,7 @@
 """``straggler check``: have a Structured Streaming job judged."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+A_JOB = "a job; write MODULE:JOB"
 EXAMPLES = """\
 examples:
   straggler check jobs:minutes --schema "device string, at timestamp, watts double" --event-time at
@@ -74,12 +75,13 @@ def run(args: Arguments) -> int:
         refuse_overwriting(Arguments(json=args.json, input=tuple(files.values())))
         from straggler.jobs.api import judge_job, lateness_of
         from straggler.jobs.counterexamples import store_report
-        from straggler.judging.systems import load_function
+        from straggler.judging.systems import names_of
 
-        job = load_function(args.job, "a job; write MODULE:JOB", "function")
+        names_of(args.job, A_JOB)
         with _in_options():
             lateness_of(args.lateness)
         spark = stack.enter_context(started_session(progress, args.master))
+        job = load_job(args.job, spark)
         progress.update(task, description=f"judging {render.plain(args.job)}")
         given = {name: read_rows(spark, path) for name, path in files.items()}
         known = {name: frame.schema.toDDL() for name, frame in given.items()}
@@ -122,6 +124,22 @@ def started_session(progress: Progress, master: str | None) -> Iterator["SparkSe
     render.print_lines(progress.console, ["starting Spark"])
     with open_session(master) as spark:
         yield spark
+
+
+def load_job(reference: str, spark: "SparkSession") -> "Callable[..., Any]":
+    """Return the job that ``MODULE:JOB`` names.
+
+    The module is imported while the session runs: user-defined functions and columns of a module
+    need one, and a module that gets a session of its own is given this one. Raise
+    :class:`UsageError` if there is no such job, or if its module stops the session.
+    """
+    from straggler.jobs.api import is_stopped
+    from straggler.judging.systems import load_function
+
+    job = load_function(reference, A_JOB, "function")
+    if is_stopped(spark):
+        raise UsageError(f"importing {reference.partition(':')[0]!r} stops the Spark session")
+    return job
 
 
 @contextmanager

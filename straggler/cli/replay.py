@@ -5,14 +5,14 @@ import click
 from model.checking.claims import Outcome
 from model.vocabulary.settings import JsonObject
 from straggler.cli import render
-from straggler.cli.check import started_session
+from straggler.cli.check import A_JOB, load_job, started_session
 from straggler.cli.commands import Command
 from straggler.cli.diff import limit_options, limits_of
 from straggler.errors import UsageError
 from straggler.judging.counterexamples import JOB, Counterexample, read_record
 from straggler.judging.judge import MODEL
 from straggler.judging.levels import Scope
-from straggler.judging.systems import SPARK, load_function, local_master, open_system, troubled
+from straggler.judging.systems import SPARK, local_master, names_of, open_system, troubled
 from straggler.judging.trial import Trial, with_hint_of
 from straggler.options import PATH, VERBOSE, Arguments, Option
 from straggler.rooms import Room, find_room
@@ -81,8 +81,9 @@ def run_job(args: Arguments, record: JsonObject) -> int:
     _refuse_untrusted(args, name)
     with render.progress() as progress:
         task = progress.add_task("reading the job", total=None)
-        job = load_function(args.system or name, "a job; write MODULE:JOB", "function")
+        names_of(args.system or name, A_JOB)
         with started_session(progress, args.master) as spark:
+            job = load_job(args.system or name, spark)
             progress.update(task, description=f"running {render.plain(args.file.name)}")
             outcome, lines = replay_job(job, spark, record, **asked)
     ends = {

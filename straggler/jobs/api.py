@@ -256,12 +256,13 @@ def _one_sentence(session: "SparkSession", hangs: str = HANGS) -> Iterator[None]
         _stop_all(session)
         raise JobProblem(hangs) from error
     except Exception as error:
-        if _is_stopped(session):
+        if is_stopped(session):
             raise JobProblem(STOPPED) from error
         raise
 
 
-def _is_stopped(session: "SparkSession") -> bool:
+def is_stopped(session: "SparkSession") -> bool:
+    """Return whether a session, or its context, has been stopped."""
     context = session._jsc
     return context is None or context.sc().isStopped()
 
@@ -277,7 +278,7 @@ def _judge(
                 run_stages(check, edges, drawn, keeps_state=keeps_state)
     except JobProblem as error:
         problem = str(error)
-    if problem and _is_stopped(runner.spark):
+    if problem and is_stopped(runner.spark):
         problem = STOPPED
     elif problem and check.failed:  # while the failing stream was made smaller
         check.doubts.append(problem)

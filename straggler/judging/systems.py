@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
@@ -106,25 +107,39 @@ def load_system(reference: str) -> System:
     return system
 
 
+def names_of(reference: str, wanted: str) -> tuple[str, str]:
+    """Return the names of ``MODULE:NAME``, without importing the module.
+
+    ``wanted`` are words of the sentence. Raise :class:`UsageError` if there is no such module.
+    """
+    module_name, colon, name = reference.partition(":")
+    if not (module_name and colon and name):
+        raise UsageError(f"{reference!r} does not name {wanted}")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    first, _, rest = module_name.partition(".")
+    try:
+        spec = find_spec(first)
+    except ValueError:  # of what is imported already, or of no name at all
+        return module_name, name
+    if spec is None or (rest and spec.submodule_search_locations is None):
+        hint = nearest(module_name, [each.name for each in iter_modules([os.getcwd()])])
+        raise UsageError(f"there is no module {module_name!r}{hint}")
+    return module_name, name
+
+
 def load_function(reference: str, wanted: str, kind: str) -> Callable[..., Any]:
     """Return what ``MODULE:NAME`` names; modules in the current folder are found too.
 
     ``wanted`` and ``kind`` are the words of the sentence. Raise :class:`UsageError` if there is no
     such module or name, or if what it names cannot be called.
     """
-    module_name, colon, function_name = reference.partition(":")
-    if not (module_name and colon and function_name):
-        raise UsageError(f"{reference!r} does not name {wanted}")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    module_name, function_name = names_of(reference, wanted)
     try:
         module = import_module(module_name)
     except (Exception, SystemExit) as error:  # a module may raise anything
-        is_absent = isinstance(error, ModuleNotFoundError) and error.name == module_name
-        here = [each.name for each in iter_modules([os.getcwd()])] if is_absent else []
-        hint = nearest(module_name, here)
         said = f"it exits with {error.code!r}" if isinstance(error, SystemExit) else error
-        raise UsageError(f"module {module_name!r} cannot be imported: {said}{hint}") from error
+        raise UsageError(f"module {module_name!r} cannot be imported: {said}") from error
     found: Callable[..., Any] | None = getattr(module, function_name, None)
     if found is None:
         names = [name for name in dir(module) if not name.startswith("_")]

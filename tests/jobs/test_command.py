@@ -2,9 +2,12 @@
 
 import json
 import shlex
+import sys
 import textwrap
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.recording import PICTURE, first_check, record
 from model.checking.claims import Outcome, Verdict
+from straggler.cli.check import A_JOB, load_job
 from straggler.cli.main import main
 from straggler.errors import UsageError
 from straggler.jobs.api import inputs_of
@@ -66,13 +70,16 @@ def test_what_breaks_a_job_is_stored_and_shown_again(
 
 
 def test_each_input_may_have_an_event_time_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def refuse(*_: object, schema: object, event_time: object, **__: object) -> None:
         raise UsageError(f"{schema} {event_time}")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext())
+    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext(spark))
     monkeypatch.setattr("straggler.jobs.api.judge_job", refuse)
     words = ["--schema", "orders=at timestamp", "--schema", "trades=paid timestamp"]
     words += ["--event-time", "orders=at", "--event-time", "trades=paid"]
@@ -115,11 +122,11 @@ def test_each_input_may_have_a_file_of_its_own(
 
 
 def test_a_printed_report_names_options(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     note = "rows are copies, unless redelivered= names what else identifies a row"
     report = JobReport("job", (Verdict(EXACT, Outcome.UNDETERMINED, WEAK),), 0, 1, (note,))
-    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext())
+    monkeypatch.setattr("spark_impl.runtime.session.session", lambda _: nullcontext(spark))
     monkeypatch.setattr("straggler.jobs.api.judge_job", lambda *_, **__: report)
     assert main(["check", "json:dumps", *ASKED]) == 3
     shown = capsys.readouterr().out
@@ -132,7 +139,58 @@ def test_a_module_that_exits_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "program_of_a_user.py").write_text("import sys\nsys.exit(3)\n", encoding="utf-8")
     with pytest.raises(UsageError, match="cannot be imported: it exits with 3"):
-        load_function("program_of_a_user:minutes", "a job; write MODULE:JOB", "function")
+        load_function("program_of_a_user:minutes", A_JOB, "function")
+
+
+def test_a_module_is_imported_while_the_session_runs(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It may hold functions and columns, which need a session, or get a session of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "module_with_a_session.py").write_text(
+        "import os\nfrom pyspark.sql import SparkSession, functions\n"
+        "SESSION = os.environ['SESSION'], SparkSession.builder.getOrCreate()\n"
+        "half = functions.udf(lambda cell: cell / 2, 'double')\nJOB = 3\n",
+        encoding="utf-8",
+    )
+
+    @contextmanager
+    def session(_: object) -> Iterator[SparkSession]:
+        monkeypatch.setenv("SESSION", "it runs")
+        yield spark
+
+    monkeypatch.setattr("spark_impl.runtime.session.session", session)
+    assert main(["check", "module_with_a_session:JOB", *ASKED]) == 2
+    assert "is not a function, because it cannot be called" in capsys.readouterr().err
+    assert ("it runs", spark) == sys.modules["module_with_a_session"].SESSION
+
+
+def test_a_module_that_stops_the_session_is_refused() -> None:
+    stopped: Any = SimpleNamespace(_jsc=None)
+    with pytest.raises(UsageError, match="importing 'json' stops the Spark session"):
+        load_job("json:dumps", stopped)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("jobz", "'jobz'; did you mean 'jobs'?"), ("jobs.py", "'jobs.py'; did you mean 'jobs'?")],
+)
+def test_a_module_that_is_not_there_is_refused_before_spark_starts(
+    name: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobs.py").write_text("raise SystemExit\n", encoding="utf-8")
+    monkeypatch.setattr("straggler.judging.systems.open_session", None)
+    assert main(["check", f"{name}:minutes", *ASKED]) == 2
+    assert f"there is no module {said}" in capsys.readouterr().err
 
 
 @pytest.mark.long
