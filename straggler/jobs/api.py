@@ -175,7 +175,7 @@ def judge_job(
         'holds'
     """
     started = time.monotonic()
-    with _begun(
+    with begun(
         job, spark, schema=schema, event_time=event_time, mode=mode, columns=columns, keys=keys,
         lateness=lateness, upsert=upsert, redelivered=redelivered, sink=sink, rows=rows, seed=seed,
     ) as check:  # fmt: skip
@@ -190,7 +190,7 @@ def replay_job(
     **asked: Any,
 ) -> tuple[Outcome, list[str]]:
     """Run a job on stored rows; return whether it is wrong still, and what is to be shown."""
-    with _begun(job, spark, **asked) as check:
+    with begun(job, spark, **asked) as check:
         try:
             failing = read_rows(check.reference.runner.frames, record)
         except Exception as error:
@@ -204,7 +204,7 @@ def replay_job(
 
 
 @contextmanager
-def _begun(
+def begun(
     job: "Callable[..., DataFrame]",
     spark: "SparkSession | None",
     *,

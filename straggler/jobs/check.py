@@ -204,6 +204,9 @@ class Check:
             if copied(stream, self.job.inputs) != stream:
                 self.remarks += (Remark(FEW, False, STATE),)
                 return
+            usual = self.reference
+            if number < FAR:  # what stays is compared with as many rows in the far future
+                self.set_flush(flush_of(self.values, self.shape, number))
             judged = self.judge(stream)
             if self.failed is None:
                 self.note(judged)
@@ -212,10 +215,25 @@ class Check:
                     return
             grown = judge_growth(judged)
             if grown.outcome is not Outcome.BROKEN or judged.outcome is Outcome.BROKEN:
+                self.reference = usual
                 break
             self.failed, self.claim = grown, STATE
+        if self.claim == STATE:
+            self._begin_with_one_input(stream)
         # Otherwise the watermark may not have passed the rows.
         self.knows_growth = judged.outcome is not Outcome.UNDETERMINED
+
+    def _begin_with_one_input(self, stream: Stream) -> None:
+        """Show a stream whose first micro-batch has rows of one input alone, if state stays in it.
+
+        Later ones need rows of all inputs, which move the watermark on.
+        """
+        for source in range(len(self.job.inputs)):
+            others = [n for n, row in enumerate(stream.batches[0]) if row.source != source]
+            grown = judge_growth(self.judge(without(stream, others))) if others else None
+            if grown is not None and grown.outcome is Outcome.BROKEN:
+                self.failed = grown
+                return
 
 
 # ------------------------------------------------------------------------------------ the check
@@ -270,10 +288,10 @@ def assume_identity(inputs: Iterable[Input], shape: Shape) -> tuple[tuple[Input,
     return tuple(found), told
 
 
-def flush_of(values: Values, shape: Shape) -> tuple[Row, ...]:
-    """Return rows in the far future, which move the watermark on."""
-    far_us = shape.times.far_us
-    return tuple([values.row(s, far_us, n) for s in range(len(values.inputs)) for n in range(FAR)])
+def flush_of(values: Values, shape: Shape, number: int = FAR) -> tuple[Row, ...]:
+    """Return this number of rows of each input in the far future, which move the watermark on."""
+    far_us, sources = shape.times.far_us, range(len(values.inputs))
+    return tuple([values.row(s, far_us, n) for s in sources for n in range(number)])
 
 
 def plain_values(of: Input, seed: int) -> list[tuple[object, ...]]:

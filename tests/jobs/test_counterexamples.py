@@ -10,12 +10,20 @@ from typing import Any
 import pandas as pd
 import pytest
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from model.checking.claims import Outcome, Verdict
 from straggler.errors import UsageError
-from straggler.jobs.api import JobBroken, check_job, inputs_of, replay_job
-from straggler.jobs.counterexamples import Failing, plain_rows, read_asked, read_rows, store
+from straggler.jobs.api import JobBroken, begun, check_job, inputs_of, replay_job
+from straggler.jobs.counterexamples import (
+    Failing,
+    plain_rows,
+    read_asked,
+    read_rows,
+    replay,
+    store,
+)
+from straggler.jobs.plans import STATE
 from straggler.jobs.report import JobReport
 from straggler.jobs.rows import Frames, Row, answers_of, recorded_rows
 from straggler.jobs.streams import BASE_US, LOST_COMMIT, Fault, Stream
@@ -140,6 +148,47 @@ def test_a_stored_stream_shows_the_mistake_again_and_not_in_a_right_job(
     assert outcome is Outcome.BROKEN
     assert "missing: a, {start=2025-12-31 23:59:00" in "\n".join(lines)
     assert replay_job(minutes, spark, record, **ASKED) == (Outcome.HOLDS, [])
+
+
+CLICKS: dict[str, Any] = {
+    "schema": {"clicks": "user string, at timestamp", "sales": "buyer string, sold timestamp"},
+    "event_time": {"clicks": "at", "sales": "sold"},
+    "lateness": "1 minute",
+}
+
+
+def distinct(readings: DataFrame, *more: str) -> DataFrame:
+    """Drop equal readings, all of which are remembered unless ``more`` is their time."""
+    return readings.withWatermark("at", "10 seconds").dropDuplicates(["device", *more])
+
+
+def bought(clicks: DataFrame, sales: DataFrame, *delay: str) -> DataFrame:
+    """Join both, whose rows stay unless sales have a watermark, too."""
+    late = sales.withWatermark("sold", *delay) if delay else sales
+    near = "user = buyer and sold between at and at + interval 5 minutes"
+    return clicks.withWatermark("at", "1 minute").join(late, functions.expr(near))
+
+
+@pytest.mark.parametrize(
+    ("job", "mended", "asked"),
+    [
+        (distinct, lambda readings: distinct(readings, "at"), ASKED),
+        (bought, lambda clicks, sales: bought(clicks, sales, "1 minute"), CLICKS),
+    ],
+)
+def test_state_that_stays_shows_in_few_rows_which_a_mended_job_passes(
+    spark: SparkSession, job: Any, mended: Any, asked: dict[str, Any]
+) -> None:
+    with begun(job, spark, **asked) as check:
+        check.choose_reference()
+        check.try_growth()
+        assert check.claim == STATE
+        assert check.failed is not None
+        assert len(check.failed.stream.rows) <= 5
+        failing = Failing(check.claim, check.failed.stream, check.reference.flush)
+        assert replay(check, failing)[0] is Outcome.BROKEN
+    with begun(mended, spark, **asked) as other:
+        assert replay(other, failing) == (Outcome.HOLDS, [])
 
 
 def test_a_check_in_a_test_stores_what_breaks_the_job(
