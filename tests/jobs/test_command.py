@@ -148,7 +148,7 @@ def test_a_module_is_imported_while_the_session_runs(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It may hold functions and columns, which need a session, or get a session of its own."""
+    """Functions and columns at its top need a session, and some modules get one of their own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "module_with_a_session.py").write_text(
