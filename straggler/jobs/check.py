@@ -218,7 +218,7 @@ class Check:
                 self.reference = usual
                 break
             self.failed, self.claim = grown, STATE
-        if self.claim == STATE:
+        else:
             self._begin_with_one_input(stream)
         # Otherwise the watermark may not have passed the rows.
         self.knows_growth = judged.outcome is not Outcome.UNDETERMINED
